@@ -1,17 +1,6 @@
 //! Adam (Kingma and Ba 2015), the adaptive baseline of section 5.1; with weight decay AdamW (Loshchilov and Hutter 2019).
 
-use strust::{
-    Error, config,
-    config::{Checked, Config},
-    kkt::{Measurement, measure},
-    methods::{Method, evaluate, scratch},
-    objective::{Evaluation, Objective},
-    record::StepRecord,
-    sample::Sample,
-    saved::{Load, Saved},
-    schedule::Schedule,
-    vector::{Elementwise, Vector},
-};
+use crate::prelude::*;
 
 config! {
     /// Configuration of [`Adam`]. The defaults are the paper's for CIFAR-10.
@@ -32,33 +21,9 @@ config! {
 /// m ← β₁m + (1−β₁)g, v ← β₂v + (1−β₂)g∘g, x ← x − η·m̂/(√v̂ + ε) with m̂ = m/(1−β₁ᵏ), v̂ = v/(1−β₂ᵏ).
 ///
 /// With a `weight_decay` w > 0 it is AdamW: the step is −η·(m̂/(√v̂ + ε) + w·x), and w is not part of the gradient.
-/// A [schedule](Self::schedule) changes η during the run.
-#[derive(Debug, Clone)]
-pub struct Adam<V> {
-    config: Checked<AdamConfig>,
-    schedule: Schedule,
-    gradient: Option<V>,
-}
-
-impl<V: Vector> Adam<V> {
-    /// Checks the configuration.
-    pub fn new(config: AdamConfig) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, schedule: Schedule::Constant, gradient: None })
-    }
-    /// Multiplies η by the factor of a schedule.
-    #[must_use]
-    pub fn schedule(mut self, schedule: Schedule) -> Self {
-        self.schedule = schedule;
-        self
-    }
-}
-
-impl<V: Vector> Default for Adam<V> {
-    /// The paper's settings for CIFAR-10.
-    fn default() -> Self {
-        Self::new(AdamConfig::default()).expect("the defaults are in their ranges")
-    }
-}
+/// A [schedule](Baseline::schedule) changes η during the run.
+pub type Adam<V> = Baseline<AdamConfig, V>;
+impl HasRate for AdamConfig {}
 
 /// State of [`Adam`].
 #[derive(Debug, Clone, PartialEq)]
@@ -78,10 +43,6 @@ strust::state!(AdamState);
 impl<F: Objective<Point: Elementwise>> Method<F> for Adam<F::Point> {
     type State = AdamState<F::Point>;
 
-    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        self.gradient = None;
-        f.check_point(x)
-    }
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
         self.prepare(f, &x)?;
         Ok(AdamState { mean: x.zeros_like(), square: x.zeros_like(), x, k: 0 })
@@ -90,7 +51,7 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Adam<F::Point> {
         let AdamConfig { learning_rate, beta1, beta2, epsilon, weight_decay } = *self.config;
         let AdamState { x, mean, square, k } = state;
         let eta = learning_rate * self.schedule.factor(*k);
-        let g = scratch(&mut self.gradient, x);
+        let g = scratch(&mut self.scratch.0, x);
         let (Evaluation { value, .. }, squared_norm) = evaluate(f, x, sample, g, *k)?;
         *k += 1;
         mean.scale_add(beta1, 1.0 - beta1, g);
@@ -105,10 +66,5 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Adam<F::Point> {
         x.add(1.0, g);
         Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), eta, g.norm()))
     }
-    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
-        Load::load(saved)
-    }
-    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
-        Ok(measure(f, &state.x))
-    }
+    unconstrained!();
 }

@@ -1,17 +1,9 @@
 //! Stochastic augmented Lagrangian: a baseline of section 5.2.
 
+use crate::prelude::*;
 use strust::{
-    Error, config,
-    config::{Checked, Config},
     constraints::{Constraint, check_equations},
-    kkt::{Measurement, kkt},
-    methods::{Method, evaluate, scratch},
-    objective::Objective,
-    record::StepRecord,
-    sample::Sample,
-    saved::{Load, Saved},
-    schedule::Schedule,
-    vector::Vector,
+    kkt::kkt,
 };
 
 config! {

@@ -5,6 +5,8 @@ use crate::{
     Ponos, PonosConfig, Prodigy, ProdigyConfig, ProjectedSgd, ProjectedSgdConfig, Riemannian, RiemannianConfig,
     ScheduleFreeAdamW, ScheduleFreeAdamWConfig, ScheduleFreeSgd, ScheduleFreeSgdConfig, Sgd, SgdConfig,
 };
+use faer::Mat;
+use std::any::Any;
 use strust::{
     Error,
     config::{Config, Field},
@@ -102,24 +104,68 @@ macro_rules! methods {
             }
         }
 
-        /// Makes a method on points of type `P`; `None` if there is no method of this name.
-        pub fn method<P, C, O>(name: &str, options: &O, parts: &MethodParts<C>) -> Option<Result<AnyMethod<P>, O::Error>>
+        /// Reads the configuration of a method; `None` if there is no method of this name.
+        pub fn config<O: MethodOptions>(name: &str, options: &O) -> Option<Result<AnyConfig, O::Error>> {
+            match name {
+                $($name => Some(options.config::<$config>().map(|config| AnyConfig { name: $name, config: Box::new(config) })),)*
+                _ => None,
+            }
+        }
+
+        /// Makes a method on points of type `P`.
+        pub fn method<P, C>(config: &AnyConfig, parts: &MethodParts<C>) -> Result<AnyMethod<P>, Error>
         where
             P: Elementwise + Send + 'static,
             C: Manifold<Point = P, Residual: Send> + Send + 'static,
-            O: MethodOptions,
         {
-            let made = match name {
-                $($name => options.config().and_then(|$c: $config| {
-                    let $parts = parts;
-                    Ok(AnyMethod::new($make))
-                }),)*
-                _ => return None,
+            let method = match config.name {
+                $($name => {
+                    let ($c, $parts) = (config.get::<$config>(), parts);
+                    AnyMethod::new($make)
+                })*
+                name => unreachable!("{name} is in the table, since it has a configuration"),
             };
-            Some(made.map(|method| if parts.average { AnyMethod::new(Averaged::of(method)) } else { method }))
+            Ok(if parts.average { AnyMethod::new(Averaged::of(method)) } else { method })
         }
     };
 }
+
+/// The configuration of a method, whatever its type.
+pub struct AnyConfig {
+    name: &'static str,
+    config: Box<dyn Any>,
+}
+
+impl AnyConfig {
+    fn get<C: Config + 'static>(&self) -> C {
+        self.config.downcast_ref::<C>().expect("the name belongs to this type").clone()
+    }
+}
+
+/// A constraint whose type is hidden.
+pub type AnyConstraint<P> = Box<dyn Manifold<Point = P, Residual = Mat<f64>> + Send>;
+
+/// Points for which all methods are compiled once, in the crate of the implementation. Its users only link them.
+pub trait MethodPoint: Elementwise + Send + 'static {
+    /// [`method`].
+    fn method(config: &AnyConfig, parts: &MethodParts<AnyConstraint<Self>>) -> Result<AnyMethod<Self>, Error>;
+}
+
+/// Compiles all methods for these types of points.
+#[macro_export]
+macro_rules! compile_methods {
+    ($($point:ty),*) => {$(
+        impl $crate::by_name::MethodPoint for $point {
+            fn method(
+                config: &$crate::by_name::AnyConfig,
+                parts: &$crate::by_name::MethodParts<$crate::by_name::AnyConstraint<Self>>,
+            ) -> Result<strust::methods::AnyMethod<Self>, strust::Error> {
+                $crate::by_name::method(config, parts)
+            }
+        }
+    )*};
+}
+compile_methods!(Vec<f64>, Vec<f32>, Mat<f64>);
 
 methods! {
     "auto": AutoConfig, Free, false,

@@ -1,17 +1,6 @@
 //! DoG, distance over gradients (Ivgi, Hinder and Carmon 2023): SGD with a step size from the distance traveled.
 
-use strust::{
-    Error, config,
-    config::{Checked, Config},
-    kkt::{Measurement, measure},
-    methods::{Method, evaluate, scratch},
-    objective::{Evaluation, Objective},
-    record::StepRecord,
-    sample::Sample,
-    saved::{Load, Saved},
-    schedule::Schedule,
-    vector::Vector,
-};
+use crate::prelude::*;
 
 config! {
     /// Configuration of [`DoG`]. The defaults are those of the package `dog-optimizer`.
@@ -44,32 +33,8 @@ config! {
 /// assert!((report.point()[0] - 3.0).abs() < 1e-2);
 /// # Ok::<(), strust::Error>(())
 /// ```
-#[derive(Debug, Clone)]
-pub struct DoG<V> {
-    config: Checked<DoGConfig>,
-    schedule: Schedule,
-    scratch: (Option<V>, Option<V>),
-}
-
-impl<V: Vector> DoG<V> {
-    /// Checks the configuration.
-    pub fn new(config: DoGConfig) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, schedule: Schedule::Constant, scratch: (None, None) })
-    }
-    /// Multiplies c by the factor of a schedule.
-    #[must_use]
-    pub fn schedule(mut self, schedule: Schedule) -> Self {
-        self.schedule = schedule;
-        self
-    }
-}
-
-impl<V: Vector> Default for DoG<V> {
-    /// The settings of the package `dog-optimizer`.
-    fn default() -> Self {
-        Self::new(DoGConfig::default()).expect("the defaults are in their ranges")
-    }
-}
+pub type DoG<V> = Baseline<DoGConfig, V>;
+impl HasRate for DoGConfig {}
 
 /// State of [`DoG`].
 #[derive(Debug, Clone, PartialEq)]
@@ -91,10 +56,6 @@ strust::state!(DoGState);
 impl<F: Objective> Method<F> for DoG<F::Point> {
     type State = DoGState<F::Point>;
 
-    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        self.scratch = (None, None);
-        f.check_point(x)
-    }
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
         self.prepare(f, &x)?;
         let distance = self.config.initial_distance * (1.0 + x.norm());
@@ -116,10 +77,5 @@ impl<F: Objective> Method<F> for DoG<F::Point> {
         *k += 1;
         Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), eta, eta * squared_step.sqrt()))
     }
-    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
-        Load::load(saved)
-    }
-    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
-        Ok(measure(f, &state.x))
-    }
+    unconstrained!();
 }

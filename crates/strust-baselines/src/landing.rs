@@ -1,17 +1,10 @@
 //! The landing method: a baseline that needs no retraction.
 
+use crate::prelude::*;
 use strust::{
-    Error, config,
-    config::{Checked, Config},
     constraints::{Constraint, check_equations},
-    kkt::{Measurement, kkt, least_squares_multipliers},
-    methods::{Iterate, Method, evaluate, scratch},
-    objective::{Objective, full_value_and_gradient},
-    record::StepRecord,
-    sample::Sample,
-    saved::{Load, Saved},
-    schedule::Schedule,
-    vector::Vector,
+    kkt::{kkt, least_squares_multipliers},
+    objective::full_value_and_gradient,
 };
 
 config! {

@@ -1,18 +1,8 @@
 //! SLS: SGD with a stochastic Armijo line search (Vaswani et al. 2019), the second baseline of section 5.1.
 
+use crate::prelude::*;
 use serde::{Deserialize, Serialize};
-use strust::{
-    Error, config,
-    config::{Checked, Config, FieldValue},
-    kkt::{Measurement, measure},
-    methods::{Method, evaluate, scratch},
-    objective::{Evaluation, Evaluations, Objective},
-    radius::Verdict,
-    record::StepRecord,
-    sample::Sample,
-    saved::{Load, Saved},
-    vector::Vector,
-};
+use strust::{config::FieldValue, radius::Verdict};
 
 /// Where the search of a step starts (the three rules of the method's paper).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -52,25 +42,7 @@ config! {
 }
 
 /// x ← x − η·g for the first η = η₀, βη₀, β²η₀ … with fᵢ(x − ηg) ≤ fᵢ(x) − cη‖g‖², on the same sample.
-#[derive(Debug, Clone)]
-pub struct LineSearch<V> {
-    config: Checked<LineSearchConfig>,
-    scratch: (Option<V>, Option<V>),
-}
-
-impl<V: Vector> LineSearch<V> {
-    /// Checks the configuration.
-    pub fn new(config: LineSearchConfig) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, scratch: (None, None) })
-    }
-}
-
-impl<V: Vector> Default for LineSearch<V> {
-    /// The paper's settings for CIFAR-10.
-    fn default() -> Self {
-        Self::new(LineSearchConfig::default()).expect("the defaults are in their ranges")
-    }
-}
+pub type LineSearch<V> = Baseline<LineSearchConfig, V>;
 
 /// State of [`LineSearch`].
 #[derive(Debug, Clone, PartialEq)]
@@ -134,10 +106,6 @@ impl Armijo {
 impl<F: Objective> Method<F> for LineSearch<F::Point> {
     type State = LineSearchState<F::Point>;
 
-    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        self.scratch = (None, None);
-        f.check_point(x)
-    }
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
         self.prepare(f, &x)?;
         Ok(LineSearchState { x, step_size: self.config.max_step, k: 0 })
@@ -164,23 +132,12 @@ impl<F: Objective> Method<F> for LineSearch<F::Point> {
         let (verdict, eta, values) = rule.search(f, sample, line, at_x, eta);
         *step_size = eta;
         *k += 1;
+        let norm = squared_norm.sqrt();
         Ok(StepRecord {
-            k: *k - 1,
-            value: at_x.value,
-            gradient_norm: squared_norm.sqrt(),
-            step_size: eta,
-            step_length: eta * squared_norm.sqrt(),
             verdict,
-            region: None,
-            constraint_norm: None,
             evaluations: Evaluations { values, gradients: 1, products: 0 },
+            ..StepRecord::plain(*k - 1, at_x.value, norm, eta, eta * norm)
         })
     }
-
-    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
-        Load::load(saved)
-    }
-    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
-        Ok(measure(f, &state.x))
-    }
+    unconstrained!();
 }

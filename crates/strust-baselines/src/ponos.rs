@@ -1,16 +1,8 @@
 //! PoNoS (Galli, Rauhut and Schmidt 2023): a nonmonotone stochastic line search from a Polyak step.
 
-use crate::line_search::{Armijo, SearchLine};
-use strust::{
-    Error, config,
-    config::{Checked, Config},
-    kkt::{Measurement, measure},
-    methods::{Method, evaluate, scratch},
-    objective::{Evaluation, Evaluations, Objective},
-    record::StepRecord,
-    sample::Sample,
-    saved::{Load, Saved},
-    vector::Vector,
+use crate::{
+    line_search::{Armijo, SearchLine},
+    prelude::*,
 };
 
 config! {
@@ -56,25 +48,7 @@ config! {
 /// assert!((report.point()[0] - 3.0).abs() < 1e-3);
 /// # Ok::<(), strust::Error>(())
 /// ```
-#[derive(Debug, Clone)]
-pub struct Ponos<V> {
-    config: Checked<PonosConfig>,
-    scratch: (Option<V>, Option<V>),
-}
-
-impl<V: Vector> Ponos<V> {
-    /// Checks the configuration.
-    pub fn new(config: PonosConfig) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, scratch: (None, None) })
-    }
-}
-
-impl<V: Vector> Default for Ponos<V> {
-    /// The settings of the authors' code.
-    fn default() -> Self {
-        Self::new(PonosConfig::default()).expect("the defaults are in their ranges")
-    }
-}
+pub type Ponos<V> = Baseline<PonosConfig, V>;
 
 /// State of [`Ponos`].
 #[derive(Debug, Clone, PartialEq)]
@@ -96,10 +70,6 @@ strust::state!(PonosState);
 impl<F: Objective> Method<F> for Ponos<F::Point> {
     type State = PonosState<F::Point>;
 
-    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        self.scratch = (None, None);
-        f.check_point(x)
-    }
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
         self.prepare(f, &x)?;
         Ok(PonosState { x, mean: 0.0, weight: 0.0, backtracks: 0, k: 0 })
@@ -133,10 +103,5 @@ impl<F: Objective> Method<F> for Ponos<F::Point> {
             ..StepRecord::plain(*k - 1, value, norm, eta, eta * norm)
         })
     }
-    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
-        Load::load(saved)
-    }
-    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
-        Ok(measure(f, &state.x))
-    }
+    unconstrained!();
 }

@@ -1,17 +1,6 @@
 //! Prodigy (Mishchenko and Defazio 2024): Adam, with its step size from an estimate of the distance to the solution.
 
-use strust::{
-    Error, config,
-    config::{Checked, Config},
-    kkt::{Measurement, measure},
-    methods::{Method, evaluate, scratch},
-    objective::{Evaluation, Objective},
-    record::StepRecord,
-    sample::Sample,
-    saved::{Load, Saved},
-    schedule::Schedule,
-    vector::{Elementwise, Vector},
-};
+use crate::prelude::*;
 
 config! {
     /// Configuration of [`Prodigy`]. The defaults are those of the package `prodigyopt`.
@@ -58,32 +47,8 @@ config! {
 /// assert!((report.point()[0] - 3.0).abs() < 1e-2);
 /// # Ok::<(), strust::Error>(())
 /// ```
-#[derive(Debug, Clone)]
-pub struct Prodigy<V> {
-    config: Checked<ProdigyConfig>,
-    schedule: Schedule,
-    scratch: (Option<V>, Option<V>),
-}
-
-impl<V: Vector> Prodigy<V> {
-    /// Checks the configuration.
-    pub fn new(config: ProdigyConfig) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, schedule: Schedule::Constant, scratch: (None, None) })
-    }
-    /// Multiplies η by the factor of a schedule.
-    #[must_use]
-    pub fn schedule(mut self, schedule: Schedule) -> Self {
-        self.schedule = schedule;
-        self
-    }
-}
-
-impl<V: Vector> Default for Prodigy<V> {
-    /// The settings of the package `prodigyopt`.
-    fn default() -> Self {
-        Self::new(ProdigyConfig::default()).expect("the defaults are in their ranges")
-    }
-}
+pub type Prodigy<V> = Baseline<ProdigyConfig, V>;
+impl HasRate for ProdigyConfig {}
 
 /// State of [`Prodigy`].
 #[derive(Debug, Clone, PartialEq)]
@@ -111,10 +76,6 @@ strust::state!(ProdigyState);
 impl<F: Objective<Point: Elementwise>> Method<F> for Prodigy<F::Point> {
     type State = ProdigyState<F::Point>;
 
-    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        self.scratch = (None, None);
-        f.check_point(x)
-    }
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
         self.prepare(f, &x)?;
         let zero = x.zeros_like();
@@ -159,10 +120,5 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Prodigy<F::Point> {
         *k += 1;
         Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), eta, step.norm()))
     }
-    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
-        Load::load(saved)
-    }
-    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
-        Ok(measure(f, &state.x))
-    }
+    unconstrained!();
 }

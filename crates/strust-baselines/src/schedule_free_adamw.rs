@@ -1,17 +1,8 @@
 //! Schedule-Free AdamW (Defazio et al. 2024): averaging in place of a schedule, and Adam's scaling of gradients.
 
-use crate::schedule_free_sgd::{AverageWeights, warmup};
-use strust::{
-    Error, config,
-    config::{Checked, Config},
-    kkt::{Measurement, measure},
-    methods::{Method, evaluate, scratch},
-    objective::{Evaluation, Objective},
-    record::StepRecord,
-    sample::Sample,
-    saved::{Load, Saved},
-    schedule::Schedule,
-    vector::{Elementwise, Vector},
+use crate::{
+    prelude::*,
+    schedule_free_sgd::{AverageWeights, warmup},
 };
 
 config! {
@@ -56,32 +47,8 @@ config! {
 /// assert!((report.point()[0] - 3.0).abs() < 0.1);
 /// # Ok::<(), strust::Error>(())
 /// ```
-#[derive(Debug, Clone)]
-pub struct ScheduleFreeAdamW<V> {
-    config: Checked<ScheduleFreeAdamWConfig>,
-    schedule: Schedule,
-    scratch: (Option<V>, Option<V>),
-}
-
-impl<V: Vector> ScheduleFreeAdamW<V> {
-    /// Checks the configuration.
-    pub fn new(config: ScheduleFreeAdamWConfig) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, schedule: Schedule::Constant, scratch: (None, None) })
-    }
-    /// Multiplies η by the factor of a schedule. The method is made to need none.
-    #[must_use]
-    pub fn schedule(mut self, schedule: Schedule) -> Self {
-        self.schedule = schedule;
-        self
-    }
-}
-
-impl<V: Vector> Default for ScheduleFreeAdamW<V> {
-    /// The settings of the package `schedulefree`.
-    fn default() -> Self {
-        Self::new(ScheduleFreeAdamWConfig::default()).expect("the defaults are in their ranges")
-    }
-}
+pub type ScheduleFreeAdamW<V> = Baseline<ScheduleFreeAdamWConfig, V>;
+impl HasRate for ScheduleFreeAdamWConfig {}
 
 /// State of [`ScheduleFreeAdamW`].
 #[derive(Debug, Clone, PartialEq)]
@@ -103,10 +70,6 @@ strust::state!(ScheduleFreeAdamWState<V>, is_averaged);
 impl<F: Objective<Point: Elementwise>> Method<F> for ScheduleFreeAdamW<F::Point> {
     type State = ScheduleFreeAdamWState<F::Point>;
 
-    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        self.scratch = (None, None);
-        f.check_point(x)
-    }
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
         self.prepare(f, &x)?;
         let weights = AverageWeights::default();
@@ -133,10 +96,5 @@ impl<F: Objective<Point: Elementwise>> Method<F> for ScheduleFreeAdamW<F::Point>
         *k += 1;
         Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), eta, y.norm()))
     }
-    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
-        Load::load(saved)
-    }
-    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
-        Ok(measure(f, &state.x))
-    }
+    unconstrained!();
 }

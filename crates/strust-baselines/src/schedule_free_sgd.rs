@@ -1,17 +1,6 @@
 //! Schedule-Free SGD (Defazio et al. 2024): averaging in place of a schedule.
 
-use strust::{
-    Error, config,
-    config::{Checked, Config},
-    kkt::{Measurement, measure},
-    methods::{Method, evaluate, scratch},
-    objective::{Evaluation, Objective},
-    record::StepRecord,
-    sample::Sample,
-    saved::{Load, Saved},
-    schedule::Schedule,
-    vector::Vector,
-};
+use crate::prelude::*;
 
 config! {
     /// Configuration of [`ScheduleFreeSgd`]. The defaults are those of the package `schedulefree`.
@@ -53,32 +42,8 @@ config! {
 /// assert!((report.point()[0] - 2.0).abs() < 0.01);
 /// # Ok::<(), strust::Error>(())
 /// ```
-#[derive(Debug, Clone)]
-pub struct ScheduleFreeSgd<V> {
-    config: Checked<ScheduleFreeSgdConfig>,
-    schedule: Schedule,
-    scratch: (Option<V>, Option<V>),
-}
-
-impl<V: Vector> ScheduleFreeSgd<V> {
-    /// Checks the configuration.
-    pub fn new(config: ScheduleFreeSgdConfig) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, schedule: Schedule::Constant, scratch: (None, None) })
-    }
-    /// Multiplies η by the factor of a schedule. The method is made to need none.
-    #[must_use]
-    pub fn schedule(mut self, schedule: Schedule) -> Self {
-        self.schedule = schedule;
-        self
-    }
-}
-
-impl<V: Vector> Default for ScheduleFreeSgd<V> {
-    /// The settings of the package `schedulefree`.
-    fn default() -> Self {
-        Self::new(ScheduleFreeSgdConfig::default()).expect("the defaults are in their ranges")
-    }
-}
+pub type ScheduleFreeSgd<V> = Baseline<ScheduleFreeSgdConfig, V>;
+impl HasRate for ScheduleFreeSgdConfig {}
 
 /// The weights of the average x.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -123,10 +88,6 @@ strust::state!(ScheduleFreeSgdState<V>, is_averaged);
 impl<F: Objective> Method<F> for ScheduleFreeSgd<F::Point> {
     type State = ScheduleFreeSgdState<F::Point>;
 
-    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        self.scratch = (None, None);
-        f.check_point(x)
-    }
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
         self.prepare(f, &x)?;
         Ok(ScheduleFreeSgdState { z: x.clone(), x, weights: AverageWeights::default(), k: 0 })
@@ -147,10 +108,5 @@ impl<F: Objective> Method<F> for ScheduleFreeSgd<F::Point> {
         *k += 1;
         Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), eta, eta * g.norm()))
     }
-    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
-        Load::load(saved)
-    }
-    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
-        Ok(measure(f, &state.x))
-    }
+    unconstrained!();
 }

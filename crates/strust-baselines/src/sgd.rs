@@ -1,17 +1,6 @@
 //! SGD, with or without momentum: the baseline of section 5.1.
 
-use strust::{
-    Error, config,
-    config::{Checked, Config},
-    kkt::{Measurement, measure},
-    methods::{Method, evaluate, scratch},
-    objective::{Evaluation, Objective},
-    record::StepRecord,
-    sample::Sample,
-    saved::{Load, Saved},
-    schedule::Schedule,
-    vector::Vector,
-};
+use crate::prelude::*;
 
 config! {
     /// Configuration of [`Sgd`]. The defaults are the paper's for CIFAR-10.
@@ -25,33 +14,9 @@ config! {
     }
 }
 
-/// x ← x − η·v with v ← βv + (g + w·x). A [schedule](Self::schedule) changes η during the run.
-#[derive(Debug, Clone)]
-pub struct Sgd<V> {
-    config: Checked<SgdConfig>,
-    schedule: Schedule,
-    gradient: Option<V>,
-}
-
-impl<V: Vector> Sgd<V> {
-    /// Checks the configuration.
-    pub fn new(config: SgdConfig) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, schedule: Schedule::Constant, gradient: None })
-    }
-    /// Multiplies η by the factor of a schedule.
-    #[must_use]
-    pub fn schedule(mut self, schedule: Schedule) -> Self {
-        self.schedule = schedule;
-        self
-    }
-}
-
-impl<V: Vector> Default for Sgd<V> {
-    /// The paper's settings for CIFAR-10.
-    fn default() -> Self {
-        Self::new(SgdConfig::default()).expect("the defaults are in their ranges")
-    }
-}
+/// x ← x − η·v with v ← βv + (g + w·x). A [schedule](Baseline::schedule) changes η during the run.
+pub type Sgd<V> = Baseline<SgdConfig, V>;
+impl HasRate for SgdConfig {}
 
 /// State of [`Sgd`].
 #[derive(Debug, Clone, PartialEq)]
@@ -69,10 +34,6 @@ strust::state!(SgdState);
 impl<F: Objective> Method<F> for Sgd<F::Point> {
     type State = SgdState<F::Point>;
 
-    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        self.gradient = None;
-        f.check_point(x)
-    }
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
         self.prepare(f, &x)?;
         Ok(SgdState { velocity: x.zeros_like(), x, k: 0 })
@@ -81,7 +42,7 @@ impl<F: Objective> Method<F> for Sgd<F::Point> {
         let SgdConfig { learning_rate, momentum, weight_decay } = *self.config;
         let SgdState { x, velocity, k } = state;
         let eta = learning_rate * self.schedule.factor(*k);
-        let g = scratch(&mut self.gradient, x);
+        let g = scratch(&mut self.scratch.0, x);
         let (Evaluation { value, .. }, squared_norm) = evaluate(f, x, sample, g, *k)?;
         g.add(weight_decay, x);
         velocity.scale_add(momentum, 1.0, g);
@@ -89,10 +50,5 @@ impl<F: Objective> Method<F> for Sgd<F::Point> {
         *k += 1;
         Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), eta, eta * velocity.norm()))
     }
-    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
-        Load::load(saved)
-    }
-    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
-        Ok(measure(f, &state.x))
-    }
+    unconstrained!();
 }

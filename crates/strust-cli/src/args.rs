@@ -2,10 +2,15 @@
 
 use clap::{
     ColorChoice, CommandFactory, Parser, Subcommand, ValueEnum,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use std::path::PathBuf;
-use strust_lab::experiment::Setting;
+use strust_fit::{saved::ModelFamily, task::TaskChoice};
+use strust_lab::{
+    data::style::{CurveAverage, FigureFormat},
+    experiment::Setting,
+};
 
 /// Optimization from mini-batches without a learning rate, with hard constraints.
 #[derive(Parser)]
@@ -37,8 +42,6 @@ pub enum Command {
         reference: Option<PathBuf>,
         #[command(flatten)]
         runs: Runs,
-        #[command(flatten)]
-        network: Network,
     },
     /// Run an experiment file (or a built-in experiment by name) and write the report
     Run {
@@ -49,8 +52,6 @@ pub enum Command {
         file: PathBuf,
         #[command(flatten)]
         runs: Runs,
-        #[command(flatten)]
-        network: Network,
     },
     /// Train the network of an experiment file with one method and save it
     Train {
@@ -210,11 +211,11 @@ pub struct FitArgs {
     #[arg(long, value_name = "COLUMN")]
     pub target: Option<String>,
     /// What to predict [default: classes for words and for few whole numbers, otherwise regression]
-    #[arg(long, value_name = "TASK", value_enum)]
-    pub task: Option<FitTaskName>,
+    #[arg(long, value_name = "TASK", value_parser = one_of(TASKS))]
+    pub task: Option<TaskChoice>,
     /// The kind of model [default: linear, logistic or softmax, whichever fits the task]
-    #[arg(long, value_name = "KIND", value_enum)]
-    pub model: Option<FitModelName>,
+    #[arg(long, value_name = "KIND", value_parser = one_of(MODELS))]
+    pub model: Option<ModelFamily>,
     /// mlp: the widths of the hidden layers [default: 100]
     #[arg(long, value_name = "WIDTHS", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub hidden: Vec<u64>,
@@ -259,24 +260,30 @@ pub struct FitArgs {
     pub unit_norm: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub enum FitTaskName {
-    /// A number
-    Regression,
-    /// One of two or more classes
-    Classes,
-}
+/// Words for values: the word, its help and the value.
+type Words<T> = &'static [(&'static str, &'static str, T)];
 
-#[derive(Clone, Copy, ValueEnum)]
-pub enum FitModelName {
-    /// A number is a weighted sum of the features
-    Linear,
-    /// The logit of the second of two classes is a weighted sum
-    Logistic,
-    /// The score of each class is a weighted sum
-    Softmax,
-    /// A network with hidden layers, for numbers and classes
-    Mlp,
+const TASKS: Words<TaskChoice> = &[
+    ("regression", "A number", TaskChoice::Regression),
+    ("classes", "One of two or more classes", TaskChoice::Classes),
+];
+const MODELS: Words<ModelFamily> = &[
+    ("linear", "A number is a weighted sum of the features", ModelFamily::Linear),
+    ("logistic", "The logit of the second of two classes is a weighted sum", ModelFamily::Logistic),
+    ("softmax", "The score of each class is a weighted sum", ModelFamily::Softmax),
+    ("mlp", "A network with hidden layers, for numbers and classes", ModelFamily::Mlp),
+];
+const FORMATS: Words<FigureFormat> =
+    &[("svg", "", FigureFormat::Svg), ("png", "", FigureFormat::Png), ("pdf", "", FigureFormat::Pdf)];
+const AVERAGES: Words<CurveAverage> = &[("median", "", CurveAverage::Median), ("mean", "", CurveAverage::Mean)];
+
+/// A parser of one of these words.
+fn one_of<T: Copy + Send + Sync>(words: Words<T>) -> impl TypedValueParser<Value = T> {
+    let shown = |&(word, help, _): &(&'static str, &'static str, T)| {
+        PossibleValue::new(word).help((!help.is_empty()).then(|| help.into()))
+    };
+    let value = |word: String| words.iter().find(|(known, ..)| *known == word).expect("it is one of them").2;
+    PossibleValuesParser::new(words.iter().map(shown).collect::<Vec<_>>()).map(value)
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -410,6 +417,13 @@ pub struct Network {
     pub precision: Option<String>,
 }
 
+impl Network {
+    /// Whether any option is given.
+    pub fn is_given(&self) -> bool {
+        self.data.is_some() || self.device.is_some() || self.precision.is_some()
+    }
+}
+
 fn device(name: &str) -> Result<String, String> {
     let number = |index: &str| !index.is_empty() && index.chars().all(|c| c.is_ascii_digit());
     if ["cpu", "cuda", "auto"].contains(&name) || name.strip_prefix("cuda:").is_some_and(number) {
@@ -434,6 +448,8 @@ pub struct Runs {
     pub single: Single,
     #[command(flatten)]
     pub jobs: Jobs,
+    #[command(flatten)]
+    pub network: Network,
 }
 
 /// The options of [`Runs`] that a single run also needs.
@@ -486,8 +502,8 @@ pub struct Shared {
 #[command(next_help_heading = "Figures")]
 pub struct Figures {
     /// Formats of the files: svg, png, pdf
-    #[arg(long, value_delimiter = ',', value_name = "FORMATS", value_enum)]
-    pub formats: Option<Vec<PictureFormat>>,
+    #[arg(long, value_delimiter = ',', value_name = "FORMATS", value_parser = one_of(FORMATS))]
+    pub formats: Option<Vec<FigureFormat>>,
     /// Width of a figure and height of its plot in pixels of 1/96 inch, such as 440x250
     #[arg(long, value_name = "WxH", value_parser = size)]
     pub size: Option<(u32, u32)>,
@@ -495,27 +511,14 @@ pub struct Figures {
     #[arg(long)]
     pub no_titles: bool,
     /// What lines and bands show: the median with quartiles, or the mean with one standard deviation
-    #[arg(long, value_enum)]
-    pub average: Option<Average>,
+    #[arg(long, value_parser = one_of(AVERAGES))]
+    pub average: Option<CurveAverage>,
     /// Another name for a method, such as auto=Ours; may be repeated
     #[arg(long = "label", value_name = "METHOD=TEXT", value_parser = renaming)]
     pub labels: Vec<(String, String)>,
     /// The methods to show first
     #[arg(long, value_delimiter = ',', value_name = "METHODS")]
     pub order: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum PictureFormat {
-    Svg,
-    Png,
-    Pdf,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Average {
-    Median,
-    Mean,
 }
 
 fn size(text: &str) -> Result<(u32, u32), String> {

@@ -1,14 +1,16 @@
 //! One function per command.
 
 use crate::{
-    CommandFailure,
-    args::{Average, Figures, Jobs, Network, PictureFormat, Reproducible, Runs, Saving, Shared},
+    CommandFailure, CommandResult,
+    args::{Figures, Jobs, Reproducible, Runs, Saving, Shared},
+    failure,
     session::{
-        ResultsFolder, command_line, conclude, jobs, jobs_on, json, pace, print, print_data, resume_command, save_every,
+        ResultsFolder, command_line, conclude, jobs, jobs_on, pace, print, print_json, resume_command, save_every,
     },
     show::{columns, heading},
     suites,
     tables::{Tables, latex_tables, markdown_tables},
+    usage,
 };
 use std::{
     fmt::Write as _,
@@ -18,7 +20,6 @@ use strust_lab::{
     data::{
         experiment::{Experiment, MAX_JOBS, ProblemSpec},
         plan::Plan,
-        style::{CurveAverage, FigureFormat},
         summary::Summary,
     },
     device::WITHOUT_DATA,
@@ -40,42 +41,41 @@ pub fn reproduce(
     quick: bool,
     reference: Option<&Path>,
     runs: &Runs,
-    network: &Network,
     shared: &Shared,
-) -> Result<(), CommandFailure> {
+) -> CommandResult {
     let open = |name: &str| Experiment::open_with(Path::new(name), &runs.set);
     if reference.is_some() && !matches!(what, Reproducible::Constrained) {
-        return Err(CommandFailure::Usage("--reference is only for constrained: leave it out".into()));
+        return usage("--reference is only for constrained: leave it out");
     }
     let experiment = match (what, quick) {
         (Reproducible::Constrained, _)
         | (Reproducible::Theory | Reproducible::ZeroTuning | Reproducible::SecondOrder, false) => {
-            return suites::reproduce(what, quick, reference, runs, network, shared);
+            return suites::reproduce(what, quick, reference, runs, shared);
         }
         (Reproducible::Cifar10, false) => open("cifar10")?,
         (Reproducible::Cifar10, true) => open("cifar10-quick")?,
         (_, true) => {
-            return Err(CommandFailure::Usage("--quick is only for cifar10 and constrained: leave it out".into()));
+            return usage("--quick is only for cifar10 and constrained: leave it out");
         }
         (Reproducible::Subspace, false) => Experiment::subspace(&runs.set)?,
         (Reproducible::Digits, false) => open("digits")?,
     };
-    start(experiment, runs, network, shared)
+    start(experiment, runs, shared)
 }
 
 /// `strust run`.
-pub fn run(file: &Path, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
+pub fn run(file: &Path, runs: &Runs, shared: &Shared) -> CommandResult {
     let text = suites::open(file)?;
-    if suites::run(&text, runs, network, shared)? {
+    if suites::run(&text, runs, shared)? {
         return Ok(());
     }
-    start(Experiment::from_text(&text, &runs.set)?, runs, network, shared)
+    start(Experiment::from_text(&text, &runs.set)?, runs, shared)
 }
 
-fn start(mut experiment: Experiment, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
+fn start(mut experiment: Experiment, runs: &Runs, shared: &Shared) -> CommandResult {
     let out = runs.single.out.clone();
     let name = folder_with(&experiment.name, &runs.set);
-    let mut plan = plan(&mut experiment, runs, network)?;
+    let mut plan = plan(&mut experiment, runs)?;
     let pace = pace(runs.jobs, runs.single.saving, &experiment)?;
     let results = ResultsFolder::new(out, &name)?;
     let folder = results.path();
@@ -83,7 +83,7 @@ fn start(mut experiment: Experiment, runs: &Runs, network: &Network, shared: &Sh
 }
 
 /// The plan of an experiment with the options of the command line.
-pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Result<Plan, CommandFailure> {
+pub fn plan(experiment: &mut Experiment, runs: &Runs) -> CommandResult<Plan> {
     if let Some(seeds) = runs.seeds {
         experiment.seeds = (0..seeds).collect();
     }
@@ -93,6 +93,7 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
             tune.epochs = tune.epochs.min(epochs);
         }
     }
+    let network = &runs.network;
     let given = [
         ("--data", network.data.is_some()),
         ("--device", network.device.is_some()),
@@ -100,13 +101,13 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
     ];
     if let (Some((flag, _)), false) = (given.iter().find(|(_, given)| *given), experiment.has_network()) {
         let why = format!("{flag} is only for networks that run on libtorch, and `{}` has none", experiment.name);
-        return Err(CommandFailure::Usage(why));
+        return usage(why);
     }
     if let Some(data) = &network.data {
         if !experiment.needs_data() {
             let why =
                 "--data is for networks without built-in data, and `{}` has none: set `data` in the experiment file";
-            return Err(CommandFailure::Usage(why.replace("{}", &experiment.name)));
+            return usage(why.replace("{}", &experiment.name));
         }
         experiment.set_data(data)?;
     }
@@ -119,35 +120,29 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
     let settings = experiment.problems.len() * experiment.methods.len();
     let seeds = experiment.tune.as_ref().map_or(experiment.seeds.len(), |tune| tune.seeds as usize);
     if settings.saturating_mul(seeds.max(experiment.seeds.len())) > MAX_JOBS {
-        return Err(CommandFailure::Usage(format!(
+        return usage(format!(
             "{}, {} and {} make more than {MAX_JOBS} jobs: use fewer of them",
             plural(experiment.problems.len(), "problem"),
             plural(experiment.methods.len(), "method setting"),
             plural(seeds, "seed")
-        )));
+        ));
     }
     let device = experiment.open_devices()?;
     let without = |p: &ProblemSpec| p.parameters.get("data").and_then(|data| data.as_str()).is_none_or(str::is_empty);
     if experiment.problems.iter().filter(|p| needs_data(p)).any(without) {
-        return Err(CommandFailure::Usage(WITHOUT_DATA.into()));
+        return usage(WITHOUT_DATA);
     }
     let machine = strust_lab::this_machine(jobs(runs.jobs, experiment), device);
     Ok(Plan::new(experiment.clone(), command_line(), machine))
 }
 
 /// `strust resume`.
-pub fn resume(
-    folder: &Path,
-    epochs: Option<u64>,
-    jobs: Jobs,
-    saving: Saving,
-    shared: &Shared,
-) -> Result<(), CommandFailure> {
+pub fn resume(folder: &Path, epochs: Option<u64>, jobs: Jobs, saving: Saving, shared: &Shared) -> CommandResult {
     let again = resume_command(folder);
     if epochs.is_some() && suite_in(folder).is_some() {
         let why =
             "--epochs lengthens the runs of an experiment: this folder holds many of them, each with its own epochs";
-        return Err(CommandFailure::Usage(why.into()));
+        return usage(why);
     }
     if let Some(kind) = suites::kind_in(folder)? {
         let pace = (jobs_on(jobs, (kind.on_gpu)(folder)?), save_every(saving)?);
@@ -161,15 +156,15 @@ pub fn resume(
 }
 
 /// `strust report --publish`.
-pub fn publish(folders: &[PathBuf], to: &Path, shared: &Shared) -> Result<(), CommandFailure> {
-    let [folder] = folders else { return Err(CommandFailure::Usage("--publish takes one results folder".into())) };
+pub fn publish(folders: &[PathBuf], to: &Path, shared: &Shared) -> CommandResult {
+    let [folder] = folders else { return usage("--publish takes one results folder") };
     let publish = suites::kind_in(folder)?.map_or(pipeline::publish as fn(&Path, &Path) -> _, |kind| kind.publish);
     publish(folder, to)?;
     if shared.quiet { Ok(()) } else { print(&format!("Report: {}\n", to.join("report.html").display())) }
 }
 
 /// The summary of a folder; with `unfinished`, also of a run that is not complete.
-fn load(folder: &Path, unfinished: bool) -> Result<Summary, CommandFailure> {
+fn load(folder: &Path, unfinished: bool) -> CommandResult<Summary> {
     Ok(if let Some(kind) = suites::kind_in(folder)? {
         (kind.load_summary)(folder)
     } else if unfinished {
@@ -180,27 +175,17 @@ fn load(folder: &Path, unfinished: bool) -> Result<Summary, CommandFailure> {
 }
 
 /// The summaries of some folders, with the style of their figures.
-fn load_styled(folders: &[PathBuf], unfinished: bool, figures: &Figures) -> Result<Vec<Summary>, CommandFailure> {
+fn load_styled(folders: &[PathBuf], unfinished: bool, figures: &Figures) -> CommandResult<Vec<Summary>> {
     let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder, unfinished)).collect::<Result<_, _>>()?;
     let mut style = summaries.first().map(|summary| summary.figures.clone()).unwrap_or_default();
     if let Some(formats) = &figures.formats {
-        let format = |format: &PictureFormat| match format {
-            PictureFormat::Svg => FigureFormat::Svg,
-            PictureFormat::Png => FigureFormat::Png,
-            PictureFormat::Pdf => FigureFormat::Pdf,
-        };
-        style.formats = formats.iter().map(format).collect();
+        style.formats.clone_from(formats);
     }
     if let Some((width, height)) = figures.size {
         (style.width, style.height) = (width, height);
     }
     style.titles &= !figures.no_titles;
-    if let Some(average) = figures.average {
-        style.average = match average {
-            Average::Median => CurveAverage::Median,
-            Average::Mean => CurveAverage::Mean,
-        };
-    }
+    style.average = figures.average.unwrap_or(style.average);
     style.labels.extend(figures.labels.iter().cloned());
     if !figures.order.is_empty() {
         style.order.clone_from(&figures.order);
@@ -214,12 +199,7 @@ fn load_styled(folders: &[PathBuf], unfinished: bool, figures: &Figures) -> Resu
 }
 
 /// `strust report --markdown`, `--latex` and `--into`.
-pub fn tables(
-    folders: &[PathBuf],
-    shown: &Tables,
-    into: Option<&Path>,
-    figures: &Figures,
-) -> Result<(), CommandFailure> {
+pub fn tables(folders: &[PathBuf], shown: &Tables, into: Option<&Path>, figures: &Figures) -> CommandResult {
     let summaries = load_styled(folders, false, figures)?;
     if shown.latex {
         return summaries.iter().try_for_each(|summary| print(&latex_tables(summary, shown)));
@@ -229,9 +209,9 @@ pub fn tables(
     };
     for (i, Summary { experiment, .. }) in summaries.iter().enumerate() {
         if summaries[..i].iter().any(|other| other.experiment == *experiment) {
-            return Err(CommandFailure::Failed(format!(
+            return failure(format!(
                 "two folders hold the experiment `{experiment}`, but the file has one place for its tables: give only one of these folders"
-            )));
+            ));
         }
     }
     let inputs: Vec<PathBuf> = folders.iter().flat_map(|folder| own_files(folder)).collect();
@@ -246,12 +226,7 @@ pub fn tables(
 }
 
 /// `strust report`.
-pub fn report(
-    folders: &[PathBuf],
-    out: Option<PathBuf>,
-    figures: &Figures,
-    shared: &Shared,
-) -> Result<(), CommandFailure> {
+pub fn report(folders: &[PathBuf], out: Option<PathBuf>, figures: &Figures, shared: &Shared) -> CommandResult {
     let summaries = load_styled(folders, true, figures)?;
     let out = match (folders, out) {
         (_, Some(out)) => {
@@ -265,7 +240,7 @@ pub fn report(
     let folder = results.path();
     report::write(folder, &summaries)?;
     if shared.json {
-        print_data(&json(&summaries)?)
+        print_json(&summaries)
     } else if shared.quiet {
         Ok(())
     } else {
@@ -293,7 +268,7 @@ fn inserted(text: &str, name: &str, table: &str) -> Result<String, String> {
 }
 
 /// `strust list`.
-pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), CommandFailure> {
+pub fn list(name: Option<&str>, shared: &Shared) -> CommandResult {
     let (methods, problems) = (methods::all(), problems::all());
     let wanted = |entry: &&registry::Entry| name.is_none_or(|name| name == entry.name);
     let methods: Vec<_> = methods.iter().filter(wanted).collect();
@@ -305,10 +280,10 @@ pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), CommandFailure> {
             || format!("known: {}", all().collect::<Vec<_>>().join(", ")),
             |near| format!("did you mean `{near}`?"),
         );
-        return Err(CommandFailure::Usage(format!("there is no method or problem `{name}`; {hint}")));
+        return usage(format!("there is no method or problem `{name}`; {hint}"));
     }
     if shared.json {
-        return print_data(&json(&serde_json::json!({ "methods": methods, "problems": problems }))?);
+        return print_json(&serde_json::json!({ "methods": methods, "problems": problems }));
     }
     let mut text = String::new();
     for (title, entries) in [("Methods", methods), ("Problems", problems)] {

@@ -1,9 +1,9 @@
 //! `strust diagnose`.
 
 use crate::{
-    CommandFailure,
+    CommandResult,
     args::Shared,
-    session::{json, print, print_data},
+    session::{print, print_json},
     show::heading,
 };
 use std::{fmt::Write as _, path::Path};
@@ -12,10 +12,10 @@ use strust_lab::analyze::diagnose::{Diagnosis, diagnose};
 /// The maximum length of a line.
 const WIDTH: usize = 100;
 
-pub fn run(folder: &Path, shared: &Shared) -> Result<(), CommandFailure> {
+pub fn run(folder: &Path, shared: &Shared) -> CommandResult {
     let found = diagnose(folder)?;
     if shared.json {
-        return print_data(&json(&found)?);
+        return print_json(&found);
     }
     // With several methods, first one line each.
     let lines: String = if found.len() > 1 { found.iter().map(line).collect::<String>() + "\n" } else { String::new() };

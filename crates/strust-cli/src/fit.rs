@@ -1,11 +1,12 @@
 //! `strust fit`: from a data file to a model, its scores and a report.
 
 use crate::{
-    CommandFailure,
-    args::{FitArgs, FitModelName, FitTaskName, Shared},
-    fit_page,
-    session::{self, json, print, print_data},
+    CommandFailure, CommandResult,
+    args::{FitArgs, Shared},
+    failure, fit_page,
+    session::{self, print, print_json},
     show::{Activity, heading},
+    usage,
 };
 use serde::Serialize;
 use std::{
@@ -21,7 +22,6 @@ use strust_fit::{
     fit::{FitWatch, HIDDEN, fit_on},
     saved::ModelFamily,
     table::{ReadProgress, data_files},
-    task::TaskChoice,
     train::TrainingEnd,
 };
 use strust_lab::{
@@ -38,7 +38,7 @@ use strust_lab::{
 const TEST: f64 = 0.2;
 
 /// `strust fit`.
-pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
+pub fn run(args: &FitArgs, shared: &Shared) -> CommandResult {
     let began = Instant::now();
     let (share, test_file) = held_out(args)?;
     let options = options(args, share)?;
@@ -72,20 +72,20 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
     let (save, page) = of_leader(&team, || save(args, test_file.as_deref(), &fitted))?;
     let outcome = FitOutcome::new(&fitted, &save, &page, own_test, seconds);
     if shared.json && team.leads() {
-        print_data(&json(&outcome)?)?;
+        print_json(&outcome)?;
     } else if !shared.quiet {
         print(&outcome.text(shared))?;
     }
     match fitted.model.about.training.end {
         TrainingEnd::Interrupted => {
-            Err(CommandFailure::Failed(format!("stopped early. The best model so far is saved: {}", save.display())))
+            failure(format!("stopped early. The best model so far is saved: {}", save.display()))
         }
         _ => Ok(()),
     }
 }
 
 /// Runs something on rank 0 and gives the result to all ranks. If it fails there, it fails on all.
-fn of_leader<T: Default>(team: &Team, run: impl FnOnce() -> Result<T, CommandFailure>) -> Result<T, CommandFailure> {
+fn of_leader<T: Default>(team: &Team, run: impl FnOnce() -> CommandResult<T>) -> CommandResult<T> {
     let result = if team.leads() { run() } else { Ok(T::default()) };
     let why = match &result {
         Err(CommandFailure::Failed(why) | CommandFailure::Usage(why)) => Err(strust_lab::Error::Ranks(why.clone())),
@@ -99,19 +99,19 @@ fn of_leader<T: Default>(team: &Team, run: impl FnOnce() -> Result<T, CommandFai
 }
 
 /// Checks that the model and the report can be written, before hours of training. Only a model and a report may be replaced.
-fn check_places(args: &FitArgs, test: Option<&Path>) -> Result<(), CommandFailure> {
+fn check_places(args: &FitArgs, test: Option<&Path>) -> CommandResult {
     let default = || default_places(args).find(|(save, _)| !save.exists()).expect("numbers do not end");
     let (save, page) = args.save.as_ref().map_or_else(default, |save| (save.clone(), page(args, save)));
     if !matches!(ending(&save).as_str(), "json" | "safetensors") {
         let why = format!("--save {}: the name must end with .json or .safetensors", save.display());
-        return Err(CommandFailure::Usage(why));
+        return usage(why);
     }
     OutputFile::prepare([&save, &page], &inputs(args, test))?;
     if save.exists() && !FittedModel::is_one(&save) {
-        return Err(CommandFailure::Failed(format!(
+        return failure(format!(
             "{}: the file exists and is not a model of `strust fit`: choose another file with --save",
             save.display()
-        )));
+        ));
     }
     Ok(report::check_replaceable(&page)?)
 }
@@ -153,7 +153,7 @@ fn page(args: &FitArgs, save: &Path) -> PathBuf {
 ///
 /// A default name is chosen only now, and by the file system, because programs that run at the same time must not choose the
 /// same one.
-fn save(args: &FitArgs, test: Option<&Path>, fitted: &Fitted) -> Result<(PathBuf, PathBuf), CommandFailure> {
+fn save(args: &FitArgs, test: Option<&Path>, fitted: &Fitted) -> CommandResult<(PathBuf, PathBuf)> {
     let (model, html) = (&fitted.model, fit_page::html(fitted, &verdict(fitted)));
     let mut inputs = inputs(args, test);
     if let Some(save) = &args.save {
@@ -176,37 +176,27 @@ fn save(args: &FitArgs, test: Option<&Path>, fitted: &Fitted) -> Result<(PathBuf
 }
 
 /// The share of rows to hold out, and the file with held-out rows.
-fn held_out(args: &FitArgs) -> Result<(f64, Option<PathBuf>), CommandFailure> {
+fn held_out(args: &FitArgs) -> CommandResult<(f64, Option<PathBuf>)> {
     let Some(test) = &args.test else { return Ok((TEST, None)) };
     match test.parse::<f64>() {
         Ok(share) if (0.0..1.0).contains(&share) => Ok((share, None)),
-        Ok(share) => Err(CommandFailure::Usage(format!("--test is {share}, but must be a share in [0, 1) or a file"))),
+        Ok(share) => usage(format!("--test is {share}, but must be a share in [0, 1) or a file")),
         Err(_) => Ok((0.0, Some(test.into()))),
     }
 }
 
-fn options(args: &FitArgs, test_share: f64) -> Result<FitOptions, CommandFailure> {
+fn options(args: &FitArgs, test_share: f64) -> CommandResult<FitOptions> {
     if let Some(l2) = args.l2.filter(|l2| !(l2.is_finite() && *l2 >= 0.0)) {
-        return Err(CommandFailure::Usage(format!("--l2 is {l2}, but must be a number ≥ 0")));
+        return usage(format!("--l2 is {l2}, but must be a number ≥ 0"));
     }
-    if !args.hidden.is_empty() && !matches!(args.model, Some(FitModelName::Mlp)) {
-        return Err(CommandFailure::Usage("--hidden is only for --model mlp".into()));
+    if !args.hidden.is_empty() && args.model != Some(ModelFamily::Mlp) {
+        return usage("--hidden is only for --model mlp");
     }
     let hidden: Vec<usize> = args.hidden.iter().map(|&width| width as usize).collect();
-    let task = args.task.map(|task| match task {
-        FitTaskName::Regression => TaskChoice::Regression,
-        FitTaskName::Classes => TaskChoice::Classes,
-    });
-    let model = args.model.map(|model| match model {
-        FitModelName::Linear => ModelFamily::Linear,
-        FitModelName::Logistic => ModelFamily::Logistic,
-        FitModelName::Softmax => ModelFamily::Softmax,
-        FitModelName::Mlp => ModelFamily::Mlp,
-    });
     Ok(FitOptions {
         target: args.target.clone(),
-        task,
-        model,
+        task: args.task,
+        model: args.model,
         hidden: if hidden.is_empty() { HIDDEN.to_vec() } else { hidden },
         test_share,
         seed: args.seed,
@@ -236,7 +226,7 @@ pub fn read(
     options: &ReadOptions,
     activity: &Activity,
     interrupt: &AtomicBool,
-) -> Result<DataTable, CommandFailure> {
+) -> CommandResult<DataTable> {
     read_on(path, options, activity, interrupt, &mut Team::alone())
 }
 
@@ -247,7 +237,7 @@ fn read_on(
     activity: &Activity,
     interrupt: &AtomicBool,
     team: &mut Team,
-) -> Result<DataTable, CommandFailure> {
+) -> CommandResult<DataTable> {
     // A file that is missing here is an error of all ranks below.
     let files = data_files(path).unwrap_or_default();
     let compressed = files.iter().any(|file| matches!(ending(file).as_str(), "gz" | "xz"));

@@ -1,5 +1,6 @@
 //! The report of a fit: learning curve, confusion matrix, calibration or residuals, and the features that matter.
 
+use crate::tables::{self, shown_share};
 use strust_fit::{
     Fitted,
     assess::{Assessment, CalibrationBin, ClassAssessment, NumberAssessment},
@@ -8,7 +9,7 @@ use strust_fit::{
 };
 use strust_lab::{
     data::section::{Section, Shown, Table},
-    figure::{Axis, Figure, Point, Series},
+    figure::{Figure, Point, Series},
     format::{plain_number, plural},
     report::page_of_sections,
 };
@@ -55,13 +56,9 @@ fn overview(fitted: &Fitted) -> Section {
     let report = &fitted.report;
     let mut findings = vec![quoted(&format!("The task is {}.", report.task))];
     findings.extend(report.remarks.iter().map(|remark| quoted(&format!("Note: {remark}."))));
-    let shown = Shown {
-        stem: "learning".into(),
-        caption: "The mean loss by epoch. If the held-out loss grows while the other falls, the model learns the \
-                  training rows by heart."
-            .into(),
-        figure: learning(&report.curve),
-    };
+    let caption = "The mean loss by epoch. If the held-out loss grows while the other falls, the model learns the \
+                   training rows by heart.";
+    let shown = Shown::new("learning", caption, learning(&report.curve));
     Section { findings, figures: vec![shown], ..section("Data and learning", "") }
 }
 
@@ -77,66 +74,43 @@ fn quoted(text: &str) -> String {
 }
 
 fn learning(curve: &[LearningPoint]) -> Figure {
-    let training = curve.iter().map(|point| Point::at(point.epoch, point.training)).collect();
-    let mut series = vec![Series { name: "training rows".into(), color: 0, points: training }];
-    let held_out: Vec<Point> = curve.iter().filter_map(|point| Some(Point::at(point.epoch, point.held_out?))).collect();
-    if !held_out.is_empty() {
-        series.push(Series { name: "held-out rows".into(), color: 1, points: held_out });
+    let mut series = vec![Series::line("training rows", 0, curve.iter().map(|point| (point.epoch, point.training)))];
+    let held_out = curve.iter().filter_map(|point| Some((point.epoch, point.held_out?)));
+    let held_out = Series::line("held-out rows", 1, held_out);
+    if !held_out.points.is_empty() {
+        series.push(held_out);
     }
-    figure("Learning curve", "epoch", "mean loss", series)
-}
-
-fn figure(title: &str, x: &str, y: &str, series: Vec<Series>) -> Figure {
-    let axis = |label: &str| Axis { label: label.into(), log: false };
-    Figure { title: title.into(), x: axis(x), y: axis(y), series }
-}
-
-fn percent(share: f64) -> String {
-    if share.is_nan() { "–".into() } else { format!("{:.1} %", 100.0 * share) }
+    Figure::new("Learning curve", ("epoch", false), ("mean loss", false), series)
 }
 
 fn classes(scores: &ClassAssessment, names: &[String], which: &str) -> Section {
     let findings = vec![format!(
         "Accuracy {}, the mean over classes {}, log-loss {:.4}. Always guessing the largest class gives {}.",
-        percent(scores.accuracy),
-        percent(scores.balanced_accuracy),
+        shown_share(scores.accuracy),
+        shown_share(scores.balanced_accuracy),
         scores.log_loss,
-        percent(scores.largest_share)
+        shown_share(scores.largest_share)
     )];
     let mut tables = vec![by_class(scores, names)];
     if names.len() <= MOST_CLASSES {
-        tables.push(confusion(scores, names));
+        let caption = "Confusion matrix: true classes down, predicted classes across.";
+        tables.push(table(caption, tables::confusion(names, &scores.confusion)));
     }
     let figures = vec![calibration(scores, names)];
     let description = format!("Measured on {}.", plural(scores.rows, which));
     Section { findings, figures, tables, ..section("How good the predictions are", &description) }
 }
 
-fn by_class(scores: &ClassAssessment, names: &[String]) -> Table {
-    let column = |c: usize| scores.confusion.iter().map(|row| row[c]).sum::<u64>();
-    let row = |(c, name): (usize, &String)| {
-        let (right, rows) = (scores.confusion[c][c] as f64, scores.confusion[c].iter().sum::<u64>());
-        vec![name.clone(), rows.to_string(), percent(right / rows as f64), percent(right / column(c) as f64)]
-    };
-    Table {
-        caption:
-            "Recall: the share of the rows of a class that are found. Precision: the share of its predictions that \
-                  are right."
-                .into(),
-        header: ["class", "rows", "recall", "precision"].map(String::from).to_vec(),
-        rows: names.iter().enumerate().map(row).collect(),
-    }
+/// A table whose first row is its header.
+fn table(caption: &str, mut rows: Vec<Vec<String>>) -> Table {
+    Table { caption: caption.into(), header: rows.remove(0), rows }
 }
 
-fn confusion(scores: &ClassAssessment, names: &[String]) -> Table {
-    let row = |(name, counts): (&String, &Vec<u64>)| {
-        std::iter::once(name.clone()).chain(counts.iter().map(u64::to_string)).collect()
-    };
-    Table {
-        caption: "Confusion matrix: true classes down, predicted classes across.".into(),
-        header: std::iter::once("true \\ predicted".to_string()).chain(names.iter().cloned()).collect(),
-        rows: names.iter().zip(&scores.confusion).map(row).collect(),
-    }
+fn by_class(scores: &ClassAssessment, names: &[String]) -> Table {
+    let caption = "Recall: the share of the rows of a class that are found. Precision: the share of its predictions that \
+                   are right.";
+    let share = |part: u64, whole: u64| shown_share(part as f64 / whole as f64);
+    table(caption, tables::by_class(names, &scores.confusion, "rows", share))
 }
 
 fn calibration(scores: &ClassAssessment, names: &[String]) -> Shown {
@@ -148,23 +122,18 @@ fn calibration(scores: &ClassAssessment, names: &[String]) -> Shown {
         Point { x: bin.predicted, y: bin.observed, low, high }
     };
     let points = scores.calibration.iter().map(point).collect();
-    let ideal = vec![Point::at(0.0, 0.0), Point::at(1.0, 1.0)];
-    let series = vec![
-        Series { name: "model".into(), color: 0, points },
-        Series { name: "ideal".into(), color: 6, points: ideal },
-    ];
+    let ideal = Series::line("ideal", 6, [(0.0, 0.0), (1.0, 1.0)]);
+    let series = vec![Series { name: "model".into(), color: 0, points }, ideal];
     let of = match names {
         [_, second] => format!("“{second}”"),
         _ => "the predicted class".into(),
     };
-    Shown {
-        stem: "calibration".into(),
-        caption: format!(
-            "Of the rows for which the model gives {of} a probability near p, a share near p should have it. The \
-             band is two standard deviations of a share."
-        ),
-        figure: figure("Calibration", "predicted probability", "observed share", series),
-    }
+    let caption = format!(
+        "Of the rows for which the model gives {of} a probability near p, a share near p should have it. The band is two \
+         standard deviations of a share."
+    );
+    let (x, y) = (("predicted probability", false), ("observed share", false));
+    Shown::new("calibration", caption, Figure::new("Calibration", x, y, series))
 }
 
 fn numbers(scores: &NumberAssessment, target: &str, which: &str) -> Section {
@@ -179,19 +148,12 @@ fn numbers(scores: &NumberAssessment, target: &str, which: &str) -> Section {
         |bin: &strust_fit::assess::ResidualBin| Point { x: bin.predicted, y: bin.mean, low: bin.low, high: bin.high };
     let residuals = scores.residuals.iter().map(point).collect();
     let ends = [scores.residuals.first(), scores.residuals.last()].into_iter().flatten();
-    let zero = ends.map(|bin| Point::at(bin.predicted, 0.0)).collect();
-    let series = vec![
-        Series { name: "mean residual".into(), color: 0, points: residuals },
-        Series { name: "ideal".into(), color: 6, points: zero },
-    ];
-    let shown = Shown {
-        stem: "residuals".into(),
-        caption:
-            "The true value minus the prediction, in ten groups of similar predictions: the mean, and a band that \
-                  contains eight of ten rows. A curve away from 0 shows what the model cannot follow."
-                .into(),
-        figure: figure("Residuals", &format!("predicted {target}"), "residual", series),
-    };
+    let ideal = Series::line("ideal", 6, ends.map(|bin| (bin.predicted, 0.0)));
+    let series = vec![Series { name: "mean residual".into(), color: 0, points: residuals }, ideal];
+    let caption = "The true value minus the prediction, in ten groups of similar predictions: the mean, and a band that \
+                   contains eight of ten rows. A curve away from 0 shows what the model cannot follow.";
+    let figure = Figure::new("Residuals", (&format!("predicted {target}"), false), ("residual", false), series);
+    let shown = Shown::new("residuals", caption, figure);
     let description = format!("Measured on {}.", plural(scores.rows, which));
     Section { findings, figures: vec![shown], ..section("How good the predictions are", &description) }
 }
@@ -201,11 +163,8 @@ fn features(importance: &[Importance], which: &str) -> Section {
     // The cell is aligned to the right, so the bar is padded there.
     let bar = |growth: f64| format!("{:\u{a0}<24}", "█".repeat((24.0 * growth.max(0.0) / most).round() as usize));
     let row = |one: &Importance| vec![one.column.clone(), format!("{:.4}", one.loss_growth), bar(one.loss_growth)];
-    let table = Table {
-        caption: "The features that matter most.".into(),
-        header: ["feature", "growth of the loss", ""].map(String::from).to_vec(),
-        rows: importance.iter().take(MOST_FEATURES).map(row).collect(),
-    };
+    let rows = importance.iter().take(MOST_FEATURES).map(row).collect();
+    let table = Table::new("The features that matter most.", "feature | growth of the loss | ", rows);
     let description = format!(
         "By how much the mean loss on the {which}s grows when the values of a column are shuffled among the rows. Of two \
          columns that say the same, both can seem unimportant."

@@ -29,6 +29,9 @@ use args::{Args, Command};
 use clap::Parser;
 use std::ffi::OsString;
 
+/// The result of a command.
+type CommandResult<T = ()> = Result<T, CommandFailure>;
+
 /// Why the program ends early.
 enum CommandFailure {
     /// A command failed: exit code 1.
@@ -37,6 +40,16 @@ enum CommandFailure {
     Usage(String),
     /// The reader closed the output. This is no error: exit code 0.
     Quiet,
+}
+
+/// Fails with exit code 1.
+fn failure<T>(why: impl Into<String>) -> CommandResult<T> {
+    Err(CommandFailure::Failed(why.into()))
+}
+
+/// Fails with exit code 2.
+fn usage<T>(why: impl Into<String>) -> CommandResult<T> {
+    Err(CommandFailure::Usage(why.into()))
 }
 
 impl From<strust_lab::Error> for CommandFailure {
@@ -86,12 +99,12 @@ pub fn leave(code: u8) -> ! {
 /// Runs a command and returns the exit code.
 fn execute(Args { command, shared }: Args) -> u8 {
     let outcome = match command {
-        Command::Reproduce { what, quick, reference, runs, network } => {
-            commands::reproduce(what, quick, reference.as_deref(), &runs, &network, &shared)
+        Command::Reproduce { what, quick, reference, runs } => {
+            commands::reproduce(what, quick, reference.as_deref(), &runs, &shared)
         }
-        Command::Run { file, runs, network } => commands::run(&file, &runs, &network, &shared),
+        Command::Run { file, runs } => commands::run(&file, &runs, &shared),
         Command::Train { file, save, method, seed, run, network } => {
-            network::train(&file, &save, &method, seed, run, &network, &shared)
+            network::train(&file, &save, &method, seed, run, network, &shared)
         }
         Command::Fit(args) => fit::run(&args, &shared),
         Command::Predict { model, new, out } => predict::predict(&model, &new, out.as_deref(), &shared),

@@ -1,12 +1,14 @@
 //! The commands for networks: `strust train`, `strust evaluate`.
 
 use crate::{
-    CommandFailure,
+    CommandFailure, CommandResult,
     args::{Jobs, Network, Runs, Shared, Single},
-    commands,
+    commands, failure,
     fit::input_files,
-    session::{self, json, print, print_data},
+    session::{self, print, print_json},
     show::{heading, table},
+    tables::{by_class, confusion, shown_share},
+    usage,
 };
 use std::{
     io::Read as _,
@@ -29,16 +31,16 @@ pub fn train(
     method: &str,
     seed: u64,
     single: Single,
-    network: &Network,
+    network: Network,
     shared: &Shared,
-) -> Result<(), CommandFailure> {
-    let runs = Runs { seeds: None, set: Vec::new(), single, jobs: Jobs { jobs: None } };
+) -> CommandResult {
+    let runs = Runs { seeds: None, set: Vec::new(), single, jobs: Jobs { jobs: None }, network };
     let mut experiment = Experiment::open(file)?;
     if !experiment.has_network() {
-        return Err(CommandFailure::Failed(format!(
+        return failure(format!(
             "{}: the experiment has no network; `strust train` needs a problem of kind `cifar10`, `convnet` or `gpt`",
             file.display()
-        )));
+        ));
     }
     let names: Vec<String> = experiment.methods.iter().map(|m| m.label.clone()).collect();
     experiment.methods.retain(|m| m.label == method);
@@ -47,18 +49,15 @@ pub fn train(
     }
     if experiment.methods.is_empty() {
         let names = names.join(", ");
-        return Err(CommandFailure::Usage(format!(
+        return usage(format!(
             "{}: there is no method `{method}`; choose one of {names}, or one of `strust list`",
             file.display()
-        )));
+        ));
     }
     experiment.problems.retain(is_network);
     if experiment.problems.len() > 1 {
         let many = experiment.problems.len();
-        return Err(CommandFailure::Failed(format!(
-            "{}: the experiment has {many} networks; keep only one",
-            file.display()
-        )));
+        return failure(format!("{}: the experiment has {many} networks; keep only one", file.display()));
     }
     (experiment.seeds, experiment.tune) = (vec![seed], None);
     // The only job can use all cores.
@@ -69,13 +68,13 @@ pub fn train(
     let mut inputs = input_files(&[file]);
     OutputFile::prepare([save], &inputs)?;
     if !is_model(save) {
-        return Err(CommandFailure::Failed(format!(
+        return failure(format!(
             "{}: the file exists and is not a model: choose another file with --save",
             save.display()
-        )));
+        ));
     }
 
-    let mut plan = commands::plan(&mut experiment, &runs, network)?;
+    let mut plan = commands::plan(&mut experiment, &runs)?;
     let begun = |folder: &Path| Plan::load(folder).ok().filter(|begun| is_same_training(begun, &plan));
     let folder = runs.single.out.clone().unwrap_or_else(|| {
         session::unused(Path::new("runs"), &experiment.name, |folder| !folder.exists() || begun(folder).is_some())
@@ -120,43 +119,29 @@ fn is_same_training(one: &Plan, other: &Plan) -> bool {
 }
 
 /// `strust evaluate`.
-pub fn evaluate(model: &Path, unchecked: bool, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
+pub fn evaluate(model: &Path, unchecked: bool, network: &Network, shared: &Shared) -> CommandResult {
     if FittedModel::is_one(model) {
         let why = "a model of `strust fit` needs the rows: strust evaluate MODEL DATA";
-        return Err(CommandFailure::Usage(why.into()));
+        return usage(why);
     }
     let missing =
         || CommandFailure::Usage("`strust evaluate` needs --data DIR, the folder with the test images".into());
     let data = network.data.as_deref().ok_or_else(missing)?;
     if network.precision.is_some() {
-        return Err(CommandFailure::Usage(
-            "`strust evaluate` always uses single precision: leave out --precision".into(),
-        ));
+        return usage("`strust evaluate` always uses single precision: leave out --precision");
     }
     let device = network.device.as_deref().unwrap_or("auto");
     let evaluation = network::evaluate(model, data, unchecked, device)?;
-    if shared.json { print_data(&json(&evaluation)?) } else { print(&text(&evaluation, shared)) }
+    if shared.json { print_json(&evaluation) } else { print(&text(&evaluation, shared)) }
 }
 
 fn text(e: &Scores, shared: &Shared) -> String {
-    let share = |share: Option<f64>| share.map_or("–".into(), |share| format!("{:.1} %", 100.0 * share));
-    let title = format!("{} of {} images, on {}", share(Some(e.accuracy)), e.images, e.device);
-    let mut classes = vec![["class", "images", "recall", "precision"].map(String::from).to_vec()];
-    for class in &e.classes {
-        classes.push(vec![class.name.clone(), class.images.to_string(), share(class.accuracy), share(class.precision)]);
-    }
-    let names = e.classes.iter().map(|class| class.name.clone());
-    let mut confusion = vec![std::iter::once("true \\ predicted".into()).chain(names).collect::<Vec<_>>()];
-    for (class, row) in e.classes.iter().zip(&e.confusion) {
-        confusion.push(std::iter::once(class.name.clone()).chain(row.iter().map(usize::to_string)).collect());
-    }
-    format!(
-        "{}\n{}\n{}\n{}",
-        heading(&title, shared),
-        table(&classes),
-        heading("Confusion matrix", shared),
-        table(&confusion)
-    )
+    let share = |part: u64, whole: u64| shown_share(part as f64 / whole as f64);
+    let title = format!("{} of {} images, on {}", shown_share(e.accuracy), e.images, e.device);
+    let names: Vec<String> = e.classes.iter().map(|class| class.name.clone()).collect();
+    let confusion = table(&confusion(&names, &e.confusion));
+    let classes = table(&by_class(&names, &e.confusion, "images", share));
+    format!("{}\n{classes}\n{}\n{confusion}", heading(&title, shared), heading("Confusion matrix", shared))
 }
 
 #[cfg(test)]

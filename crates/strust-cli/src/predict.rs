@@ -1,12 +1,14 @@
 //! The commands for models of `strust fit`: `strust predict`, `strust evaluate MODEL DATA` and `strust inspect`.
 
 use crate::{
-    CommandFailure,
+    CommandFailure, CommandResult,
     args::{Network, Shared},
     fit::{counted, grouped, input_files, read, scored},
     fit_page::number,
-    session::{self, json, print, print_data},
+    session::{self, print, print_data, print_json},
     show::{Activity, heading, table, warning},
+    tables::{by_class, confusion},
+    usage,
 };
 use std::{fmt::Write as _, path::Path, sync::atomic::Ordering};
 use strust_fit::{
@@ -24,7 +26,7 @@ use strust_lab::{
 const MOST_WEIGHTS: usize = 30;
 
 /// `strust predict`.
-pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> Result<(), CommandFailure> {
+pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> CommandResult {
     let inputs = input_files(&[path, new]);
     let place = out.map(|out| OutputFile::prepare([out], &inputs)).transpose()?;
     let model = load(path, new, "predict")?;
@@ -67,9 +69,8 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
         Some((out, [place])) => {
             place.write(text.as_bytes())?;
             if shared.json {
-                return print_data(&json(
-                    &serde_json::json!({ "rows": table.rows, "predictions": out.display().to_string() }),
-                )?);
+                let written = out.display().to_string();
+                return print_json(&serde_json::json!({ "rows": table.rows, "predictions": written }));
             }
             if shared.quiet {
                 Ok(())
@@ -81,7 +82,7 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
 }
 
 /// Reads the model of a command. The rows come after it.
-fn load(model: &Path, rows: &Path, command: &str) -> Result<FittedModel, CommandFailure> {
+fn load(model: &Path, rows: &Path, command: &str) -> CommandResult<FittedModel> {
     FittedModel::load(model).map_err(|why| {
         if FittedModel::is_one(model) || !FittedModel::is_one(rows) {
             return why.into();
@@ -107,17 +108,11 @@ fn warn(losses: &EncodingLosses, path: &Path) {
 }
 
 /// `strust evaluate MODEL DATA`.
-pub fn evaluate(
-    path: &Path,
-    data: &Path,
-    unchecked: bool,
-    network: &Network,
-    shared: &Shared,
-) -> Result<(), CommandFailure> {
-    if unchecked || network.data.is_some() || network.device.is_some() || network.precision.is_some() {
+pub fn evaluate(path: &Path, data: &Path, unchecked: bool, network: &Network, shared: &Shared) -> CommandResult {
+    if unchecked || network.is_given() {
         let why = "--data, --device, --precision and --unchecked are for networks of `strust train`: leave them out, or \
                    leave out the rows";
-        return Err(CommandFailure::Usage(why.into()));
+        return usage(why);
     }
     let model = load(path, data, "evaluate")?;
     let interrupt = session::interrupt()?;
@@ -125,12 +120,12 @@ pub fn evaluate(
     let (scores, losses) = assessed(&model, &table, &interrupt)?;
     warn(&losses, data);
     if shared.json {
-        return print_data(&json(&scores)?);
+        return print_json(&scores);
     }
     let mut text = format!("{}\n", heading(&scored(&scores, ""), shared));
     match &scores {
         Assessment::Classes(scores) => {
-            text.push_str(&by_class(scores, model.about.task.class_names().unwrap_or_default(), shared));
+            text.push_str(&classes(scores, model.about.task.class_names().unwrap_or_default(), shared));
         }
         Assessment::Regression(scores) => {
             let _ = writeln!(text, "root of the mean squared error {}", number(scores.rmse));
@@ -139,29 +134,21 @@ pub fn evaluate(
     print(&text)
 }
 
-fn by_class(scores: &ClassAssessment, names: &[String], shared: &Shared) -> String {
+fn classes(scores: &ClassAssessment, names: &[String], shared: &Shared) -> String {
     let share =
         |part: u64, of: u64| if of == 0 { "–".into() } else { format!("{:.1} %", 100.0 * part as f64 / of as f64) };
-    let mut classes = vec![["class", "rows", "recall", "precision"].map(String::from).to_vec()];
-    let header = std::iter::once("true \\ predicted".into()).chain(names.iter().cloned());
-    let mut confusion: Vec<Vec<String>> = vec![header.collect()];
-    for (c, (name, row)) in names.iter().zip(&scores.confusion).enumerate() {
-        let (rows, predicted): (u64, u64) = (row.iter().sum(), scores.confusion.iter().map(|row| row[c]).sum());
-        classes.push(vec![name.clone(), rows.to_string(), share(row[c], rows), share(row[c], predicted)]);
-        confusion.push(std::iter::once(name.clone()).chain(row.iter().map(u64::to_string)).collect());
-    }
     format!(
         "log-loss {:.4}, mean over classes {:.1} %\n\n{}\n{}\n{}",
         scores.log_loss,
         100.0 * scores.balanced_accuracy,
-        table(&classes),
+        table(&by_class(names, &scores.confusion, "rows", share)),
         heading("Confusion matrix", shared),
-        table(&confusion)
+        table(&confusion(names, &scores.confusion))
     )
 }
 
 /// `strust inspect`.
-pub fn inspect(path: &Path, shared: &Shared) -> Result<(), CommandFailure> {
+pub fn inspect(path: &Path, shared: &Shared) -> CommandResult {
     let model = FittedModel::load(path)?;
     let about = &model.about;
     if shared.json {
@@ -172,7 +159,7 @@ pub fn inspect(path: &Path, shared: &Shared) -> Result<(), CommandFailure> {
                 "inputs": about.encoder.input_names(), "weights": weights, "intercepts": intercepts,
             });
         }
-        return print_data(&json(&value)?);
+        return print_json(&value);
     }
     let mut text = format!("{}\n", heading(&format!("{} model of `{}`", about.model.name(), about.target), shared));
     for (name, fact) in facts(&model) {

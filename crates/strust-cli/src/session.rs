@@ -1,9 +1,9 @@
 //! Shared by the commands that run something: the number of jobs, Ctrl-C and the final output.
 
 use crate::{
-    CommandFailure,
+    CommandFailure, CommandResult,
     args::{Jobs, Saving, Shared},
-    show,
+    failure, show,
     signals::on_stop,
     tables,
 };
@@ -34,22 +34,27 @@ use strust_lab::{
 
 /// Prints text for people to standard output, without the control characters that it may have from files of others. If
 /// the reader has closed it, the program ends without an error.
-pub fn print(text: &str) -> Result<(), CommandFailure> {
+pub fn print(text: &str) -> CommandResult {
     print_data(&show::harmless(text))
 }
 
 /// Prints data for programs to standard output, as they are.
-pub fn print_data(text: &str) -> Result<(), CommandFailure> {
+pub fn print_data(text: &str) -> CommandResult {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Err(CommandFailure::Quiet),
-        Err(e) => Err(CommandFailure::Failed(format!("cannot write to standard output: {e}"))),
+        Err(e) => failure(format!("cannot write to standard output: {e}")),
     }
 }
 
+/// Prints a value as JSON.
+pub fn print_json(value: &impl serde::Serialize) -> CommandResult {
+    print_data(&json(value)?)
+}
+
 /// A value as indented JSON. Control characters beyond ASCII are escaped too: a terminal obeys some of them.
-pub fn json(value: &impl serde::Serialize) -> Result<String, CommandFailure> {
+fn json(value: &impl serde::Serialize) -> CommandResult<String> {
     Ok(escaped(&serde_json::to_string_pretty(value).map_err(|e| CommandFailure::Failed(e.to_string()))?))
 }
 
@@ -71,7 +76,7 @@ pub fn escaped(text: &str) -> String {
 /// The number of jobs in parallel, and the time between two checkpoints.
 pub type RunPace = (usize, Duration);
 
-pub fn pace(given: Jobs, saving: Saving, experiment: &Experiment) -> Result<RunPace, CommandFailure> {
+pub fn pace(given: Jobs, saving: Saving, experiment: &Experiment) -> CommandResult<RunPace> {
     Ok((jobs(given, experiment), save_every(saving)?))
 }
 
@@ -84,19 +89,11 @@ pub fn jobs(given: Jobs, experiment: &Experiment) -> usize {
 /// The number of jobs if networks are on a GPU, or not.
 pub fn jobs_on(given: Jobs, on_gpu: bool) -> usize {
     // Ranks run in parallel already.
-    if on_gpu || team().size() > 1 { given.jobs.map_or(1, |jobs| jobs as usize) } else { all_cores(given) }
+    let usual = || if on_gpu || team().size() > 1 { 1 } else { strust_lab::cores() };
+    given.jobs.map_or_else(usual, |jobs| jobs as usize)
 }
 
-/// The requested number of jobs, or one per core.
-pub fn all_cores(given: Jobs) -> usize {
-    if team().size() > 1 {
-        jobs_on(given, false)
-    } else {
-        given.jobs.map_or_else(strust_lab::cores, |jobs| jobs as usize)
-    }
-}
-
-pub fn save_every(Saving { save_every }: Saving) -> Result<Duration, CommandFailure> {
+pub fn save_every(Saving { save_every }: Saving) -> CommandResult<Duration> {
     Duration::try_from_secs_f64(save_every)
         .map_err(|_| CommandFailure::Usage(format!("--save-every is {save_every}, but must be ≥ 0")))
 }
@@ -106,7 +103,7 @@ pub fn resume_command(folder: &Path) -> CommandLine {
 }
 
 /// A flag that Ctrl-C sets. A second Ctrl-C exits at once. This is safe because every file is complete at any time.
-pub fn interrupt() -> Result<Arc<AtomicBool>, CommandFailure> {
+pub fn interrupt() -> CommandResult<Arc<AtomicBool>> {
     let interrupt = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupt);
     on_stop(move || {
@@ -124,7 +121,7 @@ pub fn conclude(
     (jobs, save_every): RunPace,
     again: &CommandLine,
     run: impl FnOnce(&Options) -> Result<Summary, Error>,
-) -> Result<(), CommandFailure> {
+) -> CommandResult {
     let interrupt = interrupt()?;
     let outcome = {
         let progress = show::progress(shared);
@@ -135,7 +132,7 @@ pub fn conclude(
         error => error.into(),
     })?;
     if shared.json {
-        print_data(&json(&summary)?)?;
+        print_json(&summary)?;
     } else if !shared.quiet {
         print(&tables::overview(&summary, shared))?;
         print(&format!("Report: {}\n", folder.join("report.html").display()))?;
@@ -147,13 +144,13 @@ pub fn conclude(
     let without_choice = |tuning: &&Tuning| tuning.tried.first().is_none_or(|best| best.score.is_none());
     if let Some(tuning) = summary.tuning.iter().find(without_choice) {
         let why = format!("every setting of {} failed on {}; choose other settings", tuning.method, tuning.problem);
-        return Err(CommandFailure::Failed(why));
+        return failure(why);
     }
     let failed: usize = summary.problems.iter().flat_map(|p| &p.methods).map(|m| m.failures.len()).sum();
     if failed > 0 {
         let runs = plural(failed, "run");
         let report = folder.join("report.html");
-        return Err(CommandFailure::Failed(format!("{runs} failed; see {} for the reasons", report.display())));
+        return failure(format!("{runs} failed; see {} for the reasons", report.display()));
     }
     Ok(())
 }
@@ -168,7 +165,7 @@ pub struct ResultsFolder {
 impl ResultsFolder {
     /// The folder `out`; without it, the first of NAME, NAME-2, NAME-3, … in `runs` that does not exist. That one is made
     /// at once, so that programs that start at the same time have different folders.
-    pub fn new(out: Option<PathBuf>, name: &str) -> Result<Self, CommandFailure> {
+    pub fn new(out: Option<PathBuf>, name: &str) -> CommandResult<Self> {
         let mut made = Vec::new();
         if let Some(path) = out {
             return Ok(Self { path, made });

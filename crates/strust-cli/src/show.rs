@@ -6,12 +6,15 @@ use crate::{
 };
 use clap::ColorChoice;
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     io::{IsTerminal, Write as _},
     sync::Mutex,
     time::{Duration, Instant},
 };
-use strust_lab::run::{JobProgress, RunProgress};
+use strust_lab::{
+    format::plural,
+    run::{JobEvent, RunProgress},
+};
 
 /// Prints an error, even with `--quiet`.
 pub fn error(why: &str, shared: &Shared) {
@@ -136,49 +139,36 @@ fn aligned(rows: &[Vec<String>], to_the_right: impl Fn(usize) -> bool) -> String
 
 /// Progress bars on a terminal, plain lines otherwise, only warnings with `--quiet`.
 pub fn progress(shared: &Shared) -> Box<dyn RunProgress> {
-    if shared.quiet {
-        Box::new(Quiet::default())
-    } else if std::io::stderr().is_terminal() {
-        Box::new(Bars::new(colors(shared, true)))
+    if !shared.quiet && std::io::stderr().is_terminal() {
+        Box::new(Bars { screen: Screen::new(true, colors(shared, true)), stage: Mutex::default() })
     } else {
-        Box::new(Lines::default())
+        Box::new(Lines { quiet: shared.quiet, stage: Mutex::default() })
     }
 }
 
-/// The warnings shown so far: many jobs report the same warning.
+/// A stage of a run.
 #[derive(Default)]
-struct Warnings(Mutex<BTreeSet<String>>);
-
-impl Warnings {
-    /// The line to print, or `None` if it was printed before.
-    fn fresh(&self, warning: &str) -> Option<String> {
-        let mut shown = self.0.lock().ok()?;
-        shown.insert(warning.into()).then(|| format!("warning: {warning}"))
-    }
+struct Stage {
+    name: String,
+    jobs: usize,
+    done: usize,
+    /// The warnings shown so far, in all stages: many jobs report the same warning.
+    warnings: BTreeSet<String>,
+    /// When its last line was printed.
+    printed: Option<Instant>,
+    /// The bar of the stage, and those of its running jobs.
+    bar: usize,
+    bars: BTreeMap<String, usize>,
 }
 
-/// Shows no progress, only warnings.
-#[derive(Default)]
-struct Quiet {
-    warnings: Warnings,
-}
-
-impl RunProgress for Quiet {
-    fn begin(&self, _: &str, _: usize) {}
-    fn job<'a>(&'a self, _: &str) -> Box<dyn JobProgress + 'a> {
-        Box::new(QuietJob(self))
+impl Stage {
+    fn begin(&mut self, name: &str, jobs: usize) {
+        (self.name, self.jobs, self.done, self.printed) = (name.into(), jobs, 0, None);
     }
-}
-
-struct QuietJob<'a>(&'a Quiet);
-
-impl JobProgress for QuietJob<'_> {
-    fn at(&mut self, _: u64, _: u64) {}
-    fn warn(&mut self, warning: &str) {
-        self.0.warnings.fresh(warning).iter().for_each(|line| print_line(line));
+    /// The line of a warning, or `None` if it was shown before.
+    fn fresh(&mut self, warning: &str) -> Option<String> {
+        self.warnings.insert(warning.into()).then(|| format!("warning: {warning}"))
     }
-    fn end(&mut self, _: Option<&str>) {}
-    fn stop(&mut self) {}
 }
 
 /// The progress of a download: a bar on a terminal, a line every two seconds otherwise, nothing with `--quiet`.
@@ -217,87 +207,62 @@ impl Meter {
     }
 }
 
-/// One bar for the whole run and one for each running job, each with the remaining time.
+/// One bar for the stage and one for each running job, each with the remaining time.
 struct Bars {
     screen: Screen,
-    whole: Mutex<WholeRun>,
-    warnings: Warnings,
+    stage: Mutex<Stage>,
 }
 
-/// The line of the whole run and its jobs.
-#[derive(Default)]
-struct WholeRun {
-    line: usize,
-    jobs: usize,
-    done: usize,
-}
-
-/// The length of a job on the bar of the whole run, so that this bar moves while jobs run.
+/// The length of a job on the bar of its stage, so that this bar moves while jobs run.
 const PART: u64 = 1000;
 
 impl Bars {
-    fn new(colors: bool) -> Self {
-        Self { screen: Screen::new(true, colors), whole: Mutex::default(), warnings: Warnings::default() }
+    fn move_to(&self, stage: &Stage, job: &str, part: u64) {
+        let Some(&line) = stage.bars.get(job) else { return };
+        let moved = self.screen.change(line, |bar| part.saturating_sub(std::mem::replace(&mut bar.at, part)));
+        self.screen.change(stage.bar, |bar| bar.at += moved.unwrap_or(0));
+    }
+    fn remove(&self, stage: &mut Stage, job: &str) {
+        stage.bars.remove(job).into_iter().for_each(|line| self.screen.remove(line));
     }
 }
 
 impl RunProgress for Bars {
-    fn begin(&self, stage: &str, jobs: usize) {
-        let Ok(mut whole) = self.whole.lock() else { return };
-        self.screen.remove(whole.line);
-        let name = format!("{:<28}", shortened(&harmless(stage), 28));
+    fn begin(&self, name: &str, jobs: usize) {
+        let Ok(mut stage) = self.stage.lock() else { return };
+        stage.begin(name, jobs);
+        self.screen.remove(stage.bar);
+        let name = format!("{:<28}", shortened(&harmless(name), 28));
         let mut bar = Bar::new(name, Some(jobs as u64 * PART), |bar| {
             format!(" {}  {}{}", bar.note, in_words(bar.elapsed()), left(bar))
         });
         bar.note = format!("0/{jobs} jobs");
-        *whole = WholeRun { line: self.screen.add(bar), jobs, done: 0 };
+        stage.bar = self.screen.add(bar);
     }
-    fn job<'a>(&'a self, name: &str) -> Box<dyn JobProgress + 'a> {
-        let shown = format!("  {:<26}", shortened(&harmless(name), 26));
-        let line =
-            self.screen.add(Bar::new(shown, Some(PART), |bar| format!(" {:>3} %{}", bar.at * 100 / PART, left(bar))));
-        Box::new(JobBar { all: self, line, name: name.into() })
-    }
-}
-
-struct JobBar<'a> {
-    all: &'a Bars,
-    line: usize,
-    name: String,
-}
-
-impl JobBar<'_> {
-    fn move_to(&self, part: u64) {
-        let moved = self.all.screen.change(self.line, |bar| part.saturating_sub(std::mem::replace(&mut bar.at, part)));
-        if let (Some(moved), Ok(whole)) = (moved, self.all.whole.lock()) {
-            self.all.screen.change(whole.line, |bar| bar.at += moved);
+    fn show(&self, job: &str, event: &JobEvent) {
+        let Ok(mut stage) = self.stage.lock() else { return };
+        match event {
+            JobEvent::Start => {
+                let shown = format!("  {:<26}", shortened(&harmless(job), 26));
+                let percent = |bar: &Bar| format!(" {:>3} %{}", bar.at * 100 / PART, left(bar));
+                stage.bars.insert(job.into(), self.screen.add(Bar::new(shown, Some(PART), percent)));
+            }
+            JobEvent::At(step, last) => self.move_to(&stage, job, step * PART / last.max(&1)),
+            JobEvent::Warning(warning) => {
+                stage.fresh(warning).iter().for_each(|line| self.screen.print(&harmless(line)));
+            }
+            JobEvent::End(error) => {
+                match error {
+                    Some(error) => self.screen.print(&harmless(&format!("{job}: {error}"))),
+                    None => self.move_to(&stage, job, PART),
+                }
+                self.remove(&mut stage, job);
+                stage.done += 1;
+                let note = format!("{}/{} jobs", stage.done, stage.jobs);
+                self.screen.change(stage.bar, |bar| bar.note = note);
+            }
+            JobEvent::Stop => self.remove(&mut stage, job),
         }
-    }
-}
-
-impl JobProgress for JobBar<'_> {
-    fn at(&mut self, step: u64, last: u64) {
-        self.move_to(step * PART / last.max(1));
-    }
-    fn warn(&mut self, warning: &str) {
-        if let Some(line) = self.all.warnings.fresh(warning) {
-            self.all.screen.print(&harmless(&line));
-        }
-    }
-    fn end(&mut self, error: Option<&str>) {
-        if let Some(error) = error {
-            self.all.screen.print(&harmless(&format!("{}: {error}", self.name)));
-        } else {
-            self.move_to(PART);
-        }
-        self.all.screen.remove(self.line);
-        let Ok(mut whole) = self.all.whole.lock() else { return };
-        whole.done += 1;
-        let note = format!("{}/{} jobs", whole.done, whole.jobs);
-        self.all.screen.change(whole.line, |bar| bar.note = note);
-    }
-    fn stop(&mut self) {
-        self.all.screen.remove(self.line);
     }
 }
 
@@ -312,54 +277,37 @@ fn shortened(name: &str, most: usize) -> String {
     letters[..head].iter().chain(&['…']).chain(&letters[letters.len() - tail..]).collect()
 }
 
-/// A line for finished jobs, at most two per second.
-#[derive(Default)]
+/// A line for finished jobs, at most two per second; only warnings if it is quiet.
 struct Lines {
+    quiet: bool,
     stage: Mutex<Stage>,
-    warnings: Warnings,
-}
-
-#[derive(Default)]
-struct Stage {
-    name: String,
-    jobs: usize,
-    done: usize,
-    printed: Option<Instant>,
 }
 
 impl RunProgress for Lines {
-    fn begin(&self, stage: &str, jobs: usize) {
-        if let Ok(mut now) = self.stage.lock() {
-            *now = Stage { name: stage.into(), jobs, done: 0, printed: None };
+    fn begin(&self, name: &str, jobs: usize) {
+        if let Ok(mut stage) = self.stage.lock() {
+            stage.begin(name, jobs);
         }
-        print_line(&format!("{stage}: {jobs} {}", if jobs == 1 { "job" } else { "jobs" }));
-    }
-    fn job<'a>(&'a self, name: &str) -> Box<dyn JobProgress + 'a> {
-        Box::new(JobLine { lines: self, name: name.into() })
-    }
-}
-
-struct JobLine<'a> {
-    lines: &'a Lines,
-    name: String,
-}
-
-impl JobProgress for JobLine<'_> {
-    fn at(&mut self, _: u64, _: u64) {}
-    fn warn(&mut self, warning: &str) {
-        self.lines.warnings.fresh(warning).iter().for_each(|line| print_line(line));
-    }
-    fn end(&mut self, error: Option<&str>) {
-        if let Some(error) = error {
-            print_line(&format!("{}: {error}", self.name));
-        }
-        let Ok(mut stage) = self.lines.stage.lock() else { return };
-        stage.done += 1;
-        let due = stage.printed.is_none_or(|printed| printed.elapsed() > Duration::from_millis(500));
-        if due || stage.done == stage.jobs {
-            print_line(&format!("{}: {} of {} done ({})", stage.name, stage.done, stage.jobs, self.name));
-            stage.printed = Some(Instant::now());
+        if !self.quiet {
+            print_line(&format!("{name}: {}", plural(jobs, "job")));
         }
     }
-    fn stop(&mut self) {}
+    fn show(&self, job: &str, event: &JobEvent) {
+        let Ok(mut stage) = self.stage.lock() else { return };
+        match event {
+            JobEvent::Warning(warning) => stage.fresh(warning).iter().for_each(|line| print_line(line)),
+            JobEvent::End(error) if !self.quiet => {
+                if let Some(error) = error {
+                    print_line(&format!("{job}: {error}"));
+                }
+                stage.done += 1;
+                let due = stage.printed.is_none_or(|printed| printed.elapsed() > Duration::from_millis(500));
+                if due || stage.done == stage.jobs {
+                    print_line(&format!("{}: {} of {} done ({job})", stage.name, stage.done, stage.jobs));
+                    stage.printed = Some(Instant::now());
+                }
+            }
+            _ => {}
+        }
+    }
 }

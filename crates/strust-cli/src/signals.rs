@@ -1,9 +1,9 @@
 //! Requests to stop: Ctrl-C, and on Unix also `SIGTERM` and `SIGHUP`.
 
-use crate::CommandFailure;
+use crate::{CommandFailure, CommandResult};
 
 /// Calls `act` in a thread of its own at each request.
-pub fn on_stop(act: impl FnMut() + Send + 'static) -> Result<(), CommandFailure> {
+pub fn on_stop(act: impl FnMut() + Send + 'static) -> CommandResult {
     watch(act).map_err(|e| CommandFailure::Failed(format!("cannot handle Ctrl-C: {e}")))
 }
 

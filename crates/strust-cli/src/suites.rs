@@ -2,10 +2,12 @@
 //! their files, and `strust bench`.
 
 use crate::{
-    CommandFailure,
+    CommandResult,
     args::{BenchArgs, Benchmark, Cluster, Network, Reproducible, Runs, Shared},
+    failure,
     session::{ResultsFolder, command_line, conclude, escaped, jobs_on, print, print_data, resume_command, save_every},
     show::{self, Activity, heading, table},
+    usage,
 };
 use std::path::Path;
 use strust_lab::{
@@ -24,7 +26,7 @@ use strust_suites::{
 
 /// The kind of the suite in a folder; `None` if there is none.
 #[allow(clippy::unnecessary_wraps, reason = "without suites it fails")]
-pub fn kind_in(folder: &Path) -> Result<Option<SuiteKind>, CommandFailure> {
+pub fn kind_in(folder: &Path) -> CommandResult<Option<SuiteKind>> {
     Ok(SUITES.into_iter().find(|kind| kind.is_in(folder)))
 }
 
@@ -34,30 +36,29 @@ pub fn reproduce(
     quick: bool,
     reference: Option<&Path>,
     runs: &Runs,
-    network: &Network,
     shared: &Shared,
-) -> Result<(), CommandFailure> {
+) -> CommandResult {
     check_no_settings(runs)?;
     let name = match what {
-        Reproducible::Constrained => return constrained(quick, reference, runs, network, shared),
+        Reproducible::Constrained => return constrained(quick, reference, runs, shared),
         Reproducible::Theory => {
             let open = |(name, text): &(&str, &str)| Theory::parse(Path::new(name), text);
             let experiments = built_in::THEORY.iter().map(open).collect::<Result<_, _>>()?;
             let (name, title) = ("theory".into(), "The theory, measured".into());
-            return theory(TheorySuite { name, title, experiments }, runs, network, shared);
+            return theory(TheorySuite { name, title, experiments }, runs, shared);
         }
         Reproducible::SecondOrder => "second-order",
         _ => "zero-tuning",
     };
-    if run(&open(Path::new(name))?, runs, network, shared)? { Ok(()) } else { unreachable!("it is a benchmark") }
+    if run(&open(Path::new(name))?, runs, shared)? { Ok(()) } else { unreachable!("it is a benchmark") }
 }
 
 /// Runs a theory experiment or a benchmark; `false` if the text is another kind of experiment.
-pub fn run(text: &ExperimentText, runs: &Runs, network: &Network, shared: &Shared) -> Result<bool, CommandFailure> {
+pub fn run(text: &ExperimentText, runs: &Runs, shared: &Shared) -> CommandResult<bool> {
     if let Some(one) = Theory::from_text(text)? {
         check_no_settings(runs)?;
         let suite = TheorySuite { name: one.name.clone(), title: one.title.clone(), experiments: vec![one] };
-        theory(suite, runs, network, shared)?;
+        theory(suite, runs, shared)?;
         return Ok(true);
     }
     // The options are those of a benchmark only if the file is one.
@@ -65,23 +66,23 @@ pub fn run(text: &ExperimentText, runs: &Runs, network: &Network, shared: &Share
         return Ok(false);
     }
     check_no_settings(runs)?;
-    if let Some(benchmark) = BenchmarkSpec::from_text(text, &resources(network)?)? {
+    if let Some(benchmark) = BenchmarkSpec::from_text(text, &resources(&runs.network)?)? {
         self::benchmark(benchmark, runs, shared)?;
     }
     Ok(true)
 }
 
-fn theory(mut suite: TheorySuite, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
+fn theory(mut suite: TheorySuite, runs: &Runs, shared: &Shared) -> CommandResult {
     let name = &suite.name;
     if runs.single.epochs.is_some() {
-        return Err(CommandFailure::Usage(format!(
+        return usage(format!(
             "--epochs has no effect on `{name}`: leave it out, and change the settings in the file instead"
-        )));
+        ));
     }
-    if network.data.is_some() || network.device.is_some() || network.precision.is_some() {
-        return Err(CommandFailure::Usage(format!(
+    if runs.network.is_given() {
+        return usage(format!(
             "--data, --device and --precision are only for networks that run on libtorch, and `{name}` has none"
-        )));
+        ));
     }
     if let Some(seeds) = runs.seeds {
         suite.experiments.iter_mut().for_each(|experiment| experiment.seeds = seeds);
@@ -89,27 +90,21 @@ fn theory(mut suite: TheorySuite, runs: &Runs, network: &Network, shared: &Share
     start(suite, None, runs, shared)
 }
 
-fn benchmark(mut benchmark: BenchmarkSpec, runs: &Runs, shared: &Shared) -> Result<(), CommandFailure> {
+fn benchmark(mut benchmark: BenchmarkSpec, runs: &Runs, shared: &Shared) -> CommandResult {
     check_no_epochs(&benchmark.name, runs)?;
     if benchmark.tasks.is_empty() {
         let why = benchmark.skipped.iter().map(|task| format!("{}: {}", task.name, task.why)).collect::<Vec<_>>();
         let name = &benchmark.name;
-        return Err(CommandFailure::Failed(format!("every task of `{name}` is skipped; {}", why.join("; "))));
+        return failure(format!("every task of `{name}` is skipped; {}", why.join("; ")));
     }
     let device = seeded(&mut benchmark, runs).open_devices()?;
     start(BenchmarkSuite { benchmark }, device, runs, shared)
 }
 
-fn constrained(
-    quick: bool,
-    reference: Option<&Path>,
-    runs: &Runs,
-    network: &Network,
-    shared: &Shared,
-) -> Result<(), CommandFailure> {
+fn constrained(quick: bool, reference: Option<&Path>, runs: &Runs, shared: &Shared) -> CommandResult {
     check_no_epochs("constrained", runs)?;
     let reference = reference.map(ReferenceFile::open).transpose()?.map_or(Vec::new(), |file| file.problems);
-    let mut benchmark = ConstrainedSuite::tasks(&resources(network)?)?;
+    let mut benchmark = ConstrainedSuite::tasks(&resources(&runs.network)?)?;
     let mut settings = ConstrainedSettings::default();
     if quick {
         settings = ConstrainedSettings::quick();
@@ -122,14 +117,14 @@ fn constrained(
     start(ConstrainedSuite { settings, reference, benchmark }, device, runs, shared)
 }
 
-fn check_no_settings(runs: &Runs) -> Result<(), CommandFailure> {
+fn check_no_settings(runs: &Runs) -> CommandResult {
     let why = "--set is for experiments with [[problem]] and [[method]]: change the file instead";
-    if runs.set.is_empty() { Ok(()) } else { Err(CommandFailure::Usage(why.into())) }
+    if runs.set.is_empty() { Ok(()) } else { usage(why) }
 }
 
-fn check_no_epochs(name: &str, runs: &Runs) -> Result<(), CommandFailure> {
+fn check_no_epochs(name: &str, runs: &Runs) -> CommandResult {
     let why = || format!("--epochs has no effect on `{name}`: every task of the file has its own");
-    if runs.single.epochs.is_some() { Err(CommandFailure::Usage(why())) } else { Ok(()) }
+    if runs.single.epochs.is_some() { usage(why()) } else { Ok(()) }
 }
 
 /// The tasks with the seeds of the command line.
@@ -141,16 +136,16 @@ fn seeded<'a>(benchmark: &'a mut BenchmarkSpec, runs: &Runs) -> &'a mut Benchmar
 }
 
 /// The data and the device of tasks.
-fn resources(Network { data, device, precision }: &Network) -> Result<Resources, CommandFailure> {
+fn resources(Network { data, device, precision }: &Network) -> CommandResult<Resources> {
     if let Some(data) = data.as_ref().filter(|data| !data.is_dir()) {
         let why =
             format!("--data {}: there is no such folder; the data sets of a benchmark are in one", data.display());
-        return Err(CommandFailure::Usage(why));
+        return usage(why);
     }
     Ok(Resources { data: data.clone(), device: device.clone(), precision: precision.clone() })
 }
 
-fn start<S: Suite>(suite: S, device: Option<String>, runs: &Runs, shared: &Shared) -> Result<(), CommandFailure> {
+fn start<S: Suite>(suite: S, device: Option<String>, runs: &Runs, shared: &Shared) -> CommandResult {
     let jobs = jobs_on(runs.jobs, suite.on_gpu());
     let plan = SuitePlan::new(suite, command_line(), strust_lab::this_machine(jobs, device));
     let pace = (jobs, save_every(runs.single.saving)?);
@@ -160,21 +155,21 @@ fn start<S: Suite>(suite: S, device: Option<String>, runs: &Runs, shared: &Share
 }
 
 /// `strust bench`.
-pub fn bench(args: &BenchArgs, shared: &Shared) -> Result<(), CommandFailure> {
+pub fn bench(args: &BenchArgs, shared: &Shared) -> CommandResult {
     if args.device.is_some() && args.what != Benchmark::Cifar10 {
-        return Err(CommandFailure::Usage("--device is only for `strust bench cifar10`".into()));
+        return usage("--device is only for `strust bench cifar10`");
     }
     if is_given(&args.cluster) && args.what != Benchmark::Mpi {
         let options = "--latency, --bandwidth, --ranks-per-node, --quick and --out";
-        return Err(CommandFailure::Usage(format!("{options} are only for `strust bench mpi`")));
+        return usage(format!("{options} are only for `strust bench mpi`"));
     }
     let (data, reference) = (args.second_order.data.as_deref(), args.second_order.reference.as_deref());
     if (data.is_some() || reference.is_some()) && args.what != Benchmark::SecondOrder {
         let why = "--data and --reference are only for `strust bench second-order`";
-        return Err(CommandFailure::Usage(why.into()));
+        return usage(why);
     }
     if let Some(folder) = data.filter(|folder| !folder.is_dir()) {
-        return Err(CommandFailure::Usage(format!("--data {}: there is no such folder", folder.display())));
+        return usage(format!("--data {}: there is no such folder", folder.display()));
     }
     let activity = Activity::new(shared);
     let results = match args.what {
@@ -216,13 +211,13 @@ impl BenchProgress for Activity {
 }
 
 #[cfg(not(feature = "mpi"))]
-fn mpi(_: &Cluster, _: &Activity) -> Result<Option<BenchResults>, CommandFailure> {
-    Err(CommandFailure::Failed(format!("this program {}", crate::session::WITHOUT_MPI)))
+fn mpi(_: &Cluster, _: &Activity) -> CommandResult<Option<BenchResults>> {
+    failure(format!("this program {}", crate::session::WITHOUT_MPI))
 }
 
 /// The measurements; `None` if this process only answers those of another one.
 #[cfg(feature = "mpi")]
-fn mpi(cluster: &Cluster, activity: &Activity) -> Result<Option<BenchResults>, CommandFailure> {
+fn mpi(cluster: &Cluster, activity: &Activity) -> CommandResult<Option<BenchResults>> {
     let &Cluster { latency, bandwidth, ranks_per_node, quick, ref out, ref as_rank } = cluster;
     match as_rank.as_deref() {
         Some("alone") => bench::answer_alone()?,

@@ -139,6 +139,36 @@ fn checks(summary: &Summary) -> String {
     text
 }
 
+/// A share in per cent; a dash for none.
+pub fn shown_share(share: f64) -> String {
+    if share.is_nan() { "–".into() } else { format!("{:.1} %", 100.0 * share) }
+}
+
+/// The header and a row for each class: the number of its `items`, the share of them that is found, and the share of its
+/// predictions that is right. `share` shows a part of a whole.
+pub fn by_class(
+    names: &[String],
+    confusion: &[Vec<u64>],
+    items: &str,
+    share: impl Fn(u64, u64) -> String,
+) -> Vec<Vec<String>> {
+    let row = |(c, name): (usize, &String)| {
+        let (right, items) = (confusion[c][c], confusion[c].iter().sum());
+        let predicted = confusion.iter().map(|row| row[c]).sum();
+        vec![name.clone(), items.to_string(), share(right, items), share(right, predicted)]
+    };
+    let header = ["class", items, "recall", "precision"].map(String::from).to_vec();
+    std::iter::once(header).chain(names.iter().enumerate().map(row)).collect()
+}
+
+/// The header and a row for each true class, with the numbers of its predictions.
+pub fn confusion(names: &[String], confusion: &[Vec<u64>]) -> Vec<Vec<String>> {
+    let line = |first: &str, rest: Vec<String>| [vec![first.to_string()], rest].concat();
+    let row = |(name, counts): (&String, &Vec<u64>)| line(name, counts.iter().map(u64::to_string).collect());
+    let header = line("true \\ predicted", names.to_vec());
+    std::iter::once(header).chain(names.iter().zip(confusion).map(row)).collect()
+}
+
 /// The contents of the Markdown tables.
 pub struct Tables {
     /// The epochs to show.

@@ -1,8 +1,8 @@
 //! The commands for suites and benchmarks in a program without them, such as that of the Python package.
 
 use crate::{
-    CommandFailure,
-    args::{BenchArgs, Network, Reproducible, Runs, Shared},
+    CommandFailure, CommandResult,
+    args::{BenchArgs, Reproducible, Runs, Shared},
 };
 use std::path::Path;
 use strust_lab::{experiment::ExperimentText, io::results::suite_in, suite::SuiteKind};
@@ -22,13 +22,13 @@ fn missing(what: &str) -> CommandFailure {
 }
 
 /// Fails if a folder holds a suite.
-pub fn kind_in(folder: &Path) -> Result<Option<SuiteKind>, CommandFailure> {
+pub fn kind_in(folder: &Path) -> CommandResult<Option<SuiteKind>> {
     suite_in(folder)
         .map_or(Ok(None), |what| Err(missing(&format!("{}: showing and resuming {what}", folder.display()))))
 }
 
 /// Reads an experiment file, or the built-in experiment of that name.
-pub fn open(file: &Path) -> Result<ExperimentText, CommandFailure> {
+pub fn open(file: &Path) -> CommandResult<ExperimentText> {
     let is_suite = file.to_str().is_some_and(|file| BUILT_IN.iter().any(|name| file.starts_with(name)));
     ExperimentText::open(file).map_err(|error| match error {
         _ if is_suite && !file.exists() => missing(&format!("`strust run {}`", file.display())),
@@ -37,25 +37,18 @@ pub fn open(file: &Path) -> Result<ExperimentText, CommandFailure> {
 }
 
 /// Fails for suites.
-pub fn reproduce(
-    what: Reproducible,
-    _: bool,
-    _: Option<&Path>,
-    _: &Runs,
-    _: &Network,
-    _: &Shared,
-) -> Result<(), CommandFailure> {
+pub fn reproduce(what: Reproducible, _: bool, _: Option<&Path>, _: &Runs, _: &Shared) -> CommandResult {
     let name = clap::ValueEnum::to_possible_value(&what).map_or(String::new(), |value| value.get_name().into());
     Err(missing(&format!("`strust reproduce {name}`")))
 }
 
 /// `false` for an experiment; fails for suites.
-pub fn run(text: &ExperimentText, _: &Runs, _: &Network, _: &Shared) -> Result<bool, CommandFailure> {
+pub fn run(text: &ExperimentText, _: &Runs, _: &Shared) -> CommandResult<bool> {
     let is_suite = ["theory", "task"].iter().any(|key| text.has_key(key));
     if is_suite { Err(missing(&format!("the suite of {}", text.file.display()))) } else { Ok(false) }
 }
 
 /// Fails.
-pub fn bench(_: &BenchArgs, _: &Shared) -> Result<(), CommandFailure> {
+pub fn bench(_: &BenchArgs, _: &Shared) -> CommandResult {
     Err(missing("`strust bench`"))
 }

@@ -1,9 +1,11 @@
 //! A problem of any type. Every method is compiled once per type of point, not once per problem: that would take minutes.
 
+use crate::team::Team;
 use std::any::Any;
 use strust::{
     Error,
     objective::{ObjectiveWrapper, Sliced},
+    ranks::Sharded,
     vector::Elementwise,
 };
 use strust_problems::Problem;
@@ -12,6 +14,9 @@ use strust_problems::Problem;
 pub(crate) struct AnyProblem<P> {
     problem: Box<dyn Erased<P>>,
 }
+
+/// A problem as methods see it: its samples are shared out among the ranks.
+pub(crate) type SharedProblem<P> = Sharded<AnyProblem<P>, Team>;
 
 pub(crate) trait Erased<P>: Problem<Point = P> {
     fn as_any_mut(&mut self) -> &mut dyn Any;

@@ -2,15 +2,10 @@
 
 #[cfg_attr(feature = "torch", path = "device/with_torch.rs")]
 #[cfg_attr(not(feature = "torch"), path = "device/without_torch.rs")]
-mod torch;
+pub(crate) mod torch;
 
-pub use torch::leave;
-#[cfg(feature = "torch")]
-pub(crate) use torch::network_error;
+pub use torch::{HAS_TORCH, leave};
 pub(crate) use torch::{open, take_warnings};
-
-/// Whether this program was built with libtorch.
-pub const HAS_TORCH: bool = cfg!(feature = "torch");
 
 /// The message of a program that was built without libtorch.
 pub const WITHOUT_TORCH: &str = "this needs libtorch, and this program was built without it. In the source folder, run:

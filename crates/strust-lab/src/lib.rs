@@ -18,7 +18,7 @@
 //! | [`io`] | atomic writes, the lock, checkpoints, logs |
 //! | [`device`] | the devices that networks run on |
 //! | `any_problem` | a problem whose type is hidden from the methods |
-//! | `stepper` | a running method, step by step or captured on a GPU |
+//! | `stepper` | a running method, step by step |
 //! | [`registry`] | the methods and problems, one file each |
 //! | [`experiment`] | experiment files: the parser and the built-in files |
 //! | [`run`] | the worker pool and its jobs |

@@ -11,16 +11,16 @@ use crate::{
         JOBS, JobWatch, join, no_item,
         orders::{Answer, Order, Pool, Relay, between_rounds},
         run_job,
-        workers::{FirstError, Halt, caught},
+        workers::{FirstError, Halt, caught, locked},
     },
     suite::{RunChecks, SuiteKind},
     team::Team,
 };
 use std::{
-    collections::VecDeque,
     sync::{
-        Condvar, Mutex, PoisonError,
+        Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc::channel,
     },
     time::{Duration, Instant},
 };
@@ -53,11 +53,11 @@ impl Items {
         let differ =
             |e| Error::Ranks(format!("the plan of rank 0 cannot be read: start the same program on all ranks: {e}"));
         let items = if pool.kind == JOBS {
-            Self::Jobs(serde_json::from_value(pool.plan.clone()).map_err(differ)?)
+            Self::Jobs(serde_json::from_slice(pool.plan.as_bytes()).map_err(differ)?)
         } else {
             let unknown = || Error::Ranks("rank 0 runs a suite that this rank does not have".into());
             let kind = suites.iter().find(|kind| kind.file == pool.kind).ok_or_else(unknown)?;
-            Self::Checks((kind.checks)(pool.plan.clone()).map_err(differ)?)
+            Self::Checks((kind.checks)(pool.plan.as_bytes()).map_err(differ)?)
         };
         if pool.together {
             // Each job checks its data, and only rank 0 writes.
@@ -113,56 +113,6 @@ fn check_folder(pool: &Pool) -> Result<(), Error> {
     Ok(())
 }
 
-/// The items that rank 0 gave to this rank.
-#[derive(Default)]
-struct Given {
-    waiting: Mutex<(VecDeque<usize>, bool)>,
-    changed: Condvar,
-    /// Items that are not done.
-    open: AtomicUsize,
-    done: AtomicUsize,
-}
-
-impl Given {
-    fn add(&self, items: impl Iterator<Item = usize>) {
-        let (waiting, _) = &mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = waiting.len();
-        waiting.extend(items);
-        self.open.fetch_add(waiting.len() - before, Ordering::Relaxed);
-        self.changed.notify_all();
-    }
-    /// Waits for the next item; `None` at the end of the pool.
-    fn next(&self) -> Option<usize> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if let Some(item) = waiting.0.pop_front() {
-                return Some(item);
-            }
-            if waiting.1 {
-                return None;
-            }
-            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-    fn finished(&self) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
-        self.done.fetch_add(1, Ordering::Relaxed);
-    }
-    fn close(&self) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
-        self.changed.notify_all();
-    }
-}
-
-/// Closes the pool for its threads, however it ends.
-struct Closing<'a>(&'a Given);
-
-impl Drop for Closing<'_> {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
 struct Member<'a> {
     team: &'a Team,
     interrupt: &'a AtomicBool,
@@ -172,32 +122,38 @@ struct Member<'a> {
 impl Member<'_> {
     /// Runs items of a pool until rank 0 ends it.
     fn work_on(&self, pool: &Pool) -> Result<(), Error> {
-        let (given, relay, error) = (Given::default(), Relay::default(), FirstError::default());
+        let (relay, error) = (Relay::default(), FirstError::default());
         let (halt, began) = (error.halt(self.interrupt), Instant::now());
+        // The items that rank 0 gives to this rank, those that are not done, and those that are.
+        let (give, given) = channel::<usize>();
+        let (given, open, done) = (Mutex::new(given), AtomicUsize::new(0), AtomicUsize::new(0));
         let items = caught(|| Items::open(pool, self.suites));
         let worker = |items: &Items| {
-            while let Some(item) = given.next() {
+            loop {
+                // The items end with the pool, which drops the sender.
+                let Ok(item) = locked(&given).recv() else { return };
                 // Items that have not begun are left for another run.
                 if !halt.requested()
                     && let Err(why) = caught(|| items.run(item, pool, halt, &relay))
                 {
                     error.put(why);
                 }
-                given.finished();
+                open.fetch_sub(1, Ordering::Relaxed);
+                done.fetch_add(1, Ordering::Relaxed);
             }
         };
         let pause = between_rounds(self.team.size());
         let answer = || {
-            let done = given.done.load(Ordering::Relaxed);
+            let done = done.load(Ordering::Relaxed);
             // As many more as this rank finishes between two rounds.
             let ahead = done as f64 * pause.as_secs_f64() / began.elapsed().as_secs_f64();
-            let wanted = (pool.jobs + ahead as usize).saturating_sub(given.open.load(Ordering::Relaxed));
+            let wanted = (pool.jobs + ahead as usize).saturating_sub(open.load(Ordering::Relaxed));
             let interrupted = self.interrupt.load(Ordering::Relaxed);
             let wanted = if items.is_ok() { wanted } else { 0 };
             self.team.of_all(&Answer { wanted, done, interrupted, failed: error.text(), events: relay.take() })
         };
         std::thread::scope(|scope| {
-            let _closing = Closing(&given);
+            let give = give;
             match &items {
                 Ok(_) if pool.together => {}
                 Ok(items) => (0..pool.jobs).for_each(|_| drop(scope.spawn(|| worker(items)))),
@@ -216,7 +172,10 @@ impl Member<'_> {
                             error.stop();
                         }
                         let me = self.team.rank();
-                        given.add(items.into_iter().filter(|(rank, _)| *rank == me).map(|(_, item)| item));
+                        for (_, item) in items.into_iter().filter(|(rank, _)| *rank == me) {
+                            open.fetch_add(1, Ordering::Relaxed);
+                            give.send(item).expect("the receiver lives as long as the pool");
+                        }
                         answer()?;
                         std::thread::sleep(pause);
                     }

@@ -11,14 +11,12 @@ pub use crate::run::workers::Tick;
 
 use crate::{
     Error,
-    analyze::outcome,
     data::{
         checksum,
         command::CommandLine,
         experiment::Experiment,
         plan::Plan,
         section::Section,
-        style::FigureStyle,
         summary::{Machine, ProblemSummary, Summary},
     },
     io::{
@@ -27,10 +25,9 @@ use crate::{
         results::{self, CHECKS, check_empty, check_name},
         stream,
     },
-    pipeline::{self, GRID_SEARCH, PublishedRecords, RUNS},
-    report,
+    pipeline::{self, GRID_SEARCH, RUNS},
     run::{
-        self, Options, RunProgress,
+        self, JobEvent, Options, RunProgress,
         workers::{Halt, run_all},
     },
 };
@@ -147,16 +144,7 @@ impl<S: Suite> SuitePlan<S> {
             version: self.version.clone(),
             command: self.command.clone(),
             machine: self.machine.clone(),
-            epochs: 0,
-            batch: 0,
-            problems: Vec::new(),
-            tuning: Vec::new(),
-            tasks: Vec::new(),
-            skipped: Vec::new(),
-            diagnoses: Vec::new(),
-            figures: FigureStyle::default(),
-            checks: Vec::new(),
-            sections: Vec::new(),
+            ..Summary::default()
         }
     }
 
@@ -200,14 +188,7 @@ impl<S: Suite> SuitePlan<S> {
             return Err(Error::saved(folder, "--publish is not needed for checks: copy the folder instead"));
         }
         let summary = plan.summarize(folder)?;
-        pipeline::check_publish(to)?;
-        let mut records = PublishedRecords::default();
-        for (plan, job) in plans.iter().flat_map(|plan| plan.jobs.iter().map(move |job| (plan, job))) {
-            records.add_last(&job.name, &outcome(folder, plan, job)?)?;
-        }
-        atomic::make_folder(to)?;
-        records.write(to)?;
-        write::<S>(to, &summary)
+        pipeline::publish_plans(folder, to, &plans, &summary, &S::csv(&summary), true)
     }
 
     fn finish(&self, folder: &Path, options: &Options) -> Result<Summary, Error> {
@@ -229,7 +210,7 @@ impl<S: Suite> SuitePlan<S> {
         }
         options.team.meanwhile(|| {
             let summary = self.summarize(folder)?;
-            write::<S>(folder, &summary)?;
+            pipeline::write_summary(folder, &summary, &S::csv(&summary))?;
             Ok(summary)
         })
     }
@@ -256,24 +237,15 @@ impl<S: Suite> SuitePlan<S> {
     /// The results of a finished check.
     fn load_check(&self, folder: &Path, check: usize) -> Result<Option<CheckResults>, Error> {
         let path = self.check_file(folder, check);
-        match stream::read_saved(&path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Error::io("read", &path)(e)),
-            Ok(text) => match serde_json::from_slice::<SavedCheck>(&text) {
-                Ok(SavedCheck { settings, section, problems }) if settings == self.settings(check) => {
-                    Ok(Some(CheckResults { section, problems }))
-                }
-                Ok(_) => Err(Error::saved(&path, "this file belongs to other settings: remove it and resume")),
-                Err(e) => Err(Error::saved(&path, format!("{e}: remove it and resume"))),
-            },
+        let Some(text) = stream::read_if_there(&path)? else { return Ok(None) };
+        match serde_json::from_slice::<SavedCheck>(&text) {
+            Ok(SavedCheck { settings, section, problems }) if settings == self.settings(check) => {
+                Ok(Some(CheckResults { section, problems }))
+            }
+            Ok(_) => Err(Error::saved(&path, "this file belongs to other settings: remove it and resume")),
+            Err(e) => Err(Error::saved(&path, format!("{e}: remove it and resume"))),
         }
     }
-}
-
-fn write<S: Suite>(folder: &Path, summary: &Summary) -> Result<(), Error> {
-    atomic::write_json(&folder.join("summary.json"), summary)?;
-    atomic::write(&folder.join("summary.csv"), S::csv(summary).as_bytes())?;
-    report::write(folder, std::slice::from_ref(summary))
 }
 
 /// The checks of a suite whose type is hidden, for a rank that works for rank 0.
@@ -286,15 +258,15 @@ impl<S: Suite> RunChecks for SuitePlan<S> {
     fn run_check(&self, folder: &Path, check: usize, halt: Halt, progress: &dyn RunProgress) -> Result<(), Error> {
         let names = self.suite.checks();
         let name = names.get(check).ok_or_else(|| Error::Ranks(run::no_item(check)))?;
-        let mut tick = Tick::new(progress.job(name), halt);
+        let mut tick = Tick::new(progress, name, halt);
         if self.load_check(folder, check)?.is_none() {
-            let computed = self.suite.run_check(check, &mut tick).inspect_err(|_| tick.pace.stop())?;
+            let computed = self.suite.run_check(check, &mut tick).inspect_err(|_| tick.pace.show(&JobEvent::Stop))?;
             let CheckResults { section, problems } = computed;
             let saved = SavedCheck { settings: self.settings(check), section, problems };
             atomic::write_json(&self.check_file(folder, check), &saved)?;
         }
         tick.pace.now(1, 1);
-        tick.pace.end(None);
+        tick.pace.show(&JobEvent::End(None));
         Ok(())
     }
 }
@@ -311,7 +283,7 @@ pub struct SuiteKind {
     pub publish: fn(&Path, &Path) -> Result<(), Error>,
     /// Whether the suite of a folder has a network on a GPU.
     pub on_gpu: fn(&Path) -> Result<bool, Error>,
-    pub(crate) checks: fn(serde_json::Value) -> serde_json::Result<Box<dyn RunChecks + Sync>>,
+    pub(crate) checks: fn(&[u8]) -> serde_json::Result<Box<dyn RunChecks + Sync>>,
 }
 
 impl SuiteKind {
@@ -324,7 +296,7 @@ impl SuiteKind {
             load_summary: SuitePlan::<S>::load_summary,
             publish: SuitePlan::<S>::publish,
             on_gpu: |folder| Ok(SuitePlan::<S>::load(folder)?.suite.on_gpu()),
-            checks: |plan| Ok(Box::new(serde_json::from_value::<SuitePlan<S>>(plan)?)),
+            checks: |plan| Ok(Box::new(serde_json::from_slice::<SuitePlan<S>>(plan)?)),
         }
     }
 

@@ -242,12 +242,8 @@ mod tests {
                 contract::has_products(&mut f, ProductKind::GaussNewton, true, 1e-13);
             }
         }
-        contract::has_products(
-            &mut autoencoder::<f64>(&[12, 10], Activation::Relu),
-            ProductKind::Hessian,
-            false,
-            1e-13,
-        );
+        let mut f = autoencoder::<f64>(&[12, 10], Activation::Relu);
+        contract::has_products(&mut f, ProductKind::Hessian, false, 1e-13);
     }
 
     #[test]

@@ -2,12 +2,11 @@
 
 use crate::{
     Logistic, Problem,
-    numerics::{DATA, at_least_one, gaussian, minimum, out_of_range},
+    numerics::{DATA, at_least_one, gaussian, minimum, objective_of, out_of_range},
 };
 use strust::{
     Error,
     constraints::{Affine, Both, ByNewton, Manifold, Sphere, both, by_newton},
-    objective::ObjectiveWrapper,
     vector::Vector,
 };
 
@@ -69,15 +68,7 @@ impl ConstrainedLogistic {
     }
 }
 
-impl ObjectiveWrapper for ConstrainedLogistic {
-    type Inner = Logistic;
-    fn wrapped(&self) -> &Logistic {
-        &self.loss
-    }
-    fn wrapped_mut(&mut self) -> &mut Logistic {
-        &mut self.loss
-    }
-}
+objective_of!(ConstrainedLogistic, loss: Logistic);
 
 impl Problem for ConstrainedLogistic {
     /// Independent components N(0, 1/d).

@@ -2,13 +2,12 @@
 
 use crate::{
     Pca, Problem,
-    numerics::{DATA, START, out_of_range, random_frame},
+    numerics::{DATA, START, objective_of, out_of_range, random_frame},
 };
 use faer::Mat;
 use strust::{
     Error,
     constraints::{ByNewton, GeneralizedStiefel, by_newton},
-    objective::ObjectiveWrapper,
 };
 
 const OWNER: &str = "generalized eigenvalues";
@@ -68,15 +67,7 @@ impl GeneralizedEigenvalues {
     }
 }
 
-impl ObjectiveWrapper for GeneralizedEigenvalues {
-    type Inner = Pca;
-    fn wrapped(&self) -> &Pca {
-        &self.pca
-    }
-    fn wrapped_mut(&mut self) -> &mut Pca {
-        &mut self.pca
-    }
-}
+objective_of!(GeneralizedEigenvalues, pca: Pca);
 
 impl Problem for GeneralizedEigenvalues {
     /// B^(−1/2)Q with a random orthonormal frame Q, so that WᵀBW = I.

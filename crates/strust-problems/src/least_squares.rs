@@ -308,18 +308,10 @@ mod tests {
 
     #[test]
     fn the_products_are_those_of_the_gradients() {
-        contract::has_products(
-            &mut LeastSquares::<f64>::noisy(30, 7, 0.3, 0).unwrap(),
-            ProductKind::Hessian,
-            true,
-            1e-13,
-        );
-        contract::has_products(
-            &mut LeastSquares::<f32>::noisy(30, 7, 0.3, 0).unwrap(),
-            ProductKind::Hessian,
-            true,
-            1e-5,
-        );
+        let mut double = LeastSquares::<f64>::noisy(30, 7, 0.3, 0).unwrap();
+        contract::has_products(&mut double, ProductKind::Hessian, true, 1e-13);
+        let mut single = LeastSquares::<f32>::noisy(30, 7, 0.3, 0).unwrap();
+        contract::has_products(&mut single, ProductKind::Hessian, true, 1e-5);
     }
 
     #[test]

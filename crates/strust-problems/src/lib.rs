@@ -52,6 +52,7 @@ use strust::{
 use strust_data::{classified, features, network, rows, simd_math};
 
 pub mod autoencoder;
+mod columns;
 pub mod constrained;
 pub mod constrained_logistic;
 #[cfg(test)]
@@ -70,6 +71,7 @@ pub mod pca;
 pub mod procrustes;
 pub mod second_order;
 pub mod softmax;
+mod split;
 pub mod subspace;
 pub mod unconstrained;
 
@@ -160,56 +162,38 @@ pub trait Classifier: Problem {
     fn parameters(&self) -> usize;
 }
 
-#[deny(clippy::missing_trait_methods, reason = "a wrapper must not lose a part of the problem")]
-impl<P: Problem> Problem for Scaled<P> {
-    fn start(&self, seed: u64) -> P::Point {
-        self.inner().start(seed)
-    }
-    fn optimum(&self) -> Option<f64> {
-        self.inner().optimum().map(|optimum| Scaled::scale(self) * optimum)
-    }
-    fn scale(&self) -> f64 {
-        Scaled::scale(self) * self.inner().scale()
-    }
-    fn feature_scales(&self) -> Option<Vec<f64>> {
-        self.inner().feature_scales()
-    }
-    fn extra_state(&self) -> Vec<u8> {
-        self.inner().extra_state()
-    }
-    fn restore_extra_state(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.inner_mut().restore_extra_state(bytes)
-    }
-    fn recompute_extra_state(&mut self, x: &P::Point) {
-        self.inner_mut().recompute_extra_state(x);
-    }
+/// Implements [`Problem`] for a wrapper of one. `factor(wrapper)` multiplies the loss.
+macro_rules! wrapped_problem {
+    ([$($parameters:tt)*] $wrapper:ty, $factor:expr) => {
+        #[deny(clippy::missing_trait_methods, reason = "a wrapper must not lose a part of the problem")]
+        impl<P: Problem, $($parameters)*> Problem for $wrapper {
+            fn start(&self, seed: u64) -> P::Point {
+                self.inner().start(seed)
+            }
+            fn optimum(&self) -> Option<f64> {
+                self.inner().optimum().map(|optimum| $factor(self) * optimum)
+            }
+            fn scale(&self) -> f64 {
+                $factor(self) * self.inner().scale()
+            }
+            fn feature_scales(&self) -> Option<Vec<f64>> {
+                self.inner().feature_scales()
+            }
+            fn extra_state(&self) -> Vec<u8> {
+                self.inner().extra_state()
+            }
+            fn restore_extra_state(&mut self, bytes: &[u8]) -> Result<(), Error> {
+                self.inner_mut().restore_extra_state(bytes)
+            }
+            fn recompute_extra_state(&mut self, x: &P::Point) {
+                self.inner_mut().recompute_extra_state(x);
+            }
+        }
+    };
 }
-
-/// Every rank has its own extra state.
-#[deny(clippy::missing_trait_methods, reason = "a wrapper must not lose a part of the problem")]
-impl<P: Problem, G: Group> Problem for Sharded<P, G> {
-    fn start(&self, seed: u64) -> P::Point {
-        self.inner().start(seed)
-    }
-    fn optimum(&self) -> Option<f64> {
-        self.inner().optimum()
-    }
-    fn scale(&self) -> f64 {
-        self.inner().scale()
-    }
-    fn feature_scales(&self) -> Option<Vec<f64>> {
-        self.inner().feature_scales()
-    }
-    fn extra_state(&self) -> Vec<u8> {
-        self.inner().extra_state()
-    }
-    fn restore_extra_state(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.inner_mut().restore_extra_state(bytes)
-    }
-    fn recompute_extra_state(&mut self, x: &P::Point) {
-        self.inner_mut().recompute_extra_state(x);
-    }
-}
+wrapped_problem!([] Scaled<P>, Scaled::scale);
+// Every rank has its own extra state.
+wrapped_problem!([G: Group] Sharded<P, G>, |_: &Self| 1.0);
 
 #[deny(clippy::missing_trait_methods, reason = "a wrapper must not lose a part of the problem")]
 impl<P: Classifier> Classifier for Scaled<P> {

@@ -7,6 +7,7 @@ use crate::{
     features::Labeled,
     numerics::{Evaluate, START, axpy, dot, evaluated, normals, not_negative, out_of_range, shape},
     rows::Rows,
+    split::SplitRows,
 };
 use strust::{Error, objective::ProductKind, sample::Sample};
 use strust_data::loss::OutputLoss;
@@ -34,17 +35,13 @@ const OWNER: &str = "logistic regression";
 /// ```
 #[derive(Debug, Clone)]
 pub struct Logistic {
-    rows: Rows,
-    signs: Vec<f64>,
+    /// The rows and their signs.
+    data: SplitRows<f64>,
     classes: [f64; 2],
     regularization: f64,
-    /// Whether the last feature is the constant 1.
-    intercept: bool,
     separator: Option<Vec<f64>>,
     /// f*, if it was computed.
     optimum: Option<f64>,
-    /// The rows and signs of the test set.
-    test: Option<(Rows, Vec<f64>)>,
 }
 
 impl Logistic {
@@ -61,39 +58,31 @@ impl Logistic {
     }
 
     fn of(rows: Rows, signs: Vec<f64>, classes: [f64; 2], regularization: f64) -> Self {
-        Self { rows, signs, classes, regularization, intercept: false, separator: None, optimum: None, test: None }
+        let data = SplitRows::new(OWNER, rows, signs);
+        Self { data, classes, regularization, separator: None, optimum: None }
     }
 
     /// Holds out a test set: a fraction of each class, rounded to whole rows, drawn at random with the seed.
     pub fn with_test_share(mut self, share: f64, seed: u64) -> Result<Self, Error> {
-        let (train, test) = split_rows(OWNER, &self.targets(), 2, share, seed)?;
-        self.hold_out(&train, &test)?;
+        self.data.hold_out(split_rows(OWNER, &self.targets(), 2, share, seed)?)?;
         Ok(self)
     }
 
     /// Holds out the last rows as a test set: a fraction of all rows, rounded to whole rows.
     pub fn with_last_rows_as_test(mut self, share: f64) -> Result<Self, Error> {
-        let (train, test) = split_last(OWNER, self.signs.len(), share)?;
-        self.hold_out(&train, &test)?;
-        if self.signs.iter().all(|&sign| sign > 0.0) || self.signs.iter().all(|&sign| sign < 0.0) {
+        self.data.hold_out(split_last(OWNER, self.data.targets.len(), share)?)?;
+        let signs = &self.data.targets;
+        if signs.iter().all(|&sign| sign > 0.0) || signs.iter().all(|&sign| sign < 0.0) {
             let found = "the last rows of data whose first rows have one class";
             return Err(out_of_range(OWNER, "test set", found, "drawn at random, or the rows in another order"));
         }
         Ok(self)
     }
 
-    fn hold_out(&mut self, train: &[usize], test: &[usize]) -> Result<(), Error> {
-        let part = |rows: &[usize]| self.rows.part(OWNER, &self.signs, rows);
-        let (test, (rows, signs)) = (part(test)?, part(train)?);
-        (self.rows, self.signs, self.test) = (rows, signs, Some(test));
-        Ok(())
-    }
-
     /// Gives every feature mean 0 and standard deviation 1 over the training set; a feature that is constant there
     /// becomes 0. The test set changes in the same way, so hold it out first.
     pub fn standardized(mut self) -> Result<Self, Error> {
-        self.check_no_intercept("standardize")?;
-        self.rows.standardize(OWNER, self.test.as_mut().map(|(rows, _)| rows))?;
+        self.data.standardize()?;
         self.separator = None;
         Ok(self)
     }
@@ -110,8 +99,7 @@ impl Logistic {
     /// # Ok::<(), strust::Error>(())
     /// ```
     pub fn with_kernel(mut self, bandwidth: f64) -> Result<Self, Error> {
-        self.check_no_intercept("kernel")?;
-        self.rows.take_kernel(OWNER, bandwidth, self.test.as_mut().map(|(rows, _)| rows))?;
+        self.data.take_kernel(bandwidth)?;
         self.separator = None;
         Ok(self)
     }
@@ -119,25 +107,9 @@ impl Logistic {
     /// Adds a last feature that is always 1. The regularizer leaves its component out:
     /// f(x) = (1/n) Σ log(1 + exp(−yᵢ(aᵢᵀx + x₀))) + (λ/2)‖x‖², where x₀ is the last component of the point.
     pub fn with_intercept(mut self) -> Result<Self, Error> {
-        self.check_no_intercept("intercept")?;
-        self.rows = self.rows.with_ones()?;
-        self.test = self.test.map(|(rows, signs)| Ok::<_, Error>((rows.with_ones()?, signs))).transpose()?;
+        self.data.add_intercept()?;
         self.separator.iter_mut().for_each(|w| w.push(0.0));
-        self.intercept = true;
         Ok(self)
-    }
-
-    fn check_no_intercept(&self, field: &'static str) -> Result<(), Error> {
-        if self.intercept {
-            return Err(out_of_range(OWNER, field, "changed after an intercept was added", "changed before"));
-        }
-        Ok(())
-    }
-
-    /// The number of components that the regularizer counts.
-    #[inline(always)]
-    fn penalized(&self) -> usize {
-        self.rows.columns() - usize::from(self.intercept)
     }
 
     /// The share of rows that x classifies correctly.
@@ -161,13 +133,13 @@ impl Logistic {
             // The classes need not be separable any more.
             self.separator = None;
         }
-        self.signs = targets.iter().map(|&target| if target == 1 { 1.0 } else { -1.0 }).collect();
+        self.data.targets = targets.iter().map(|&target| if target == 1 { 1.0 } else { -1.0 }).collect();
         Ok(self)
     }
 
     /// The class 0 or 1 of each row.
     fn targets(&self) -> Vec<usize> {
-        self.signs.iter().map(|&sign| usize::from(sign > 0.0)).collect()
+        self.data.targets.iter().map(|&sign| usize::from(sign > 0.0)).collect()
     }
 
     /// The same data with another λ.
@@ -214,26 +186,26 @@ impl Evaluate for Logistic {
     type Point = Vec<f64>;
 
     fn count(&self) -> usize {
-        self.rows.rows()
+        self.data.rows.rows()
     }
     fn check(&self, x: &Vec<f64>) -> Result<(), Error> {
-        shape("point of logistic regression", vec![self.rows.columns()], vec![x.len()])
+        shape("point of logistic regression", vec![self.data.rows.columns()], vec![x.len()])
     }
     #[inline(always)]
     fn evaluate(&mut self, x: &Vec<f64>, sample: &Sample, mut gradient: Option<&mut Vec<f64>>) -> f64 {
         let scale = 1.0 / sample.len() as f64;
         let mut sum = 0.0;
         for &i in sample.indices() {
-            let mut z = [self.rows.dot(i, x)];
-            OutputLoss::Logistic.add(&mut z, 0.5 + 0.5 * self.signs[i], scale, &mut sum);
+            let mut z = [self.data.rows.dot(i, x)];
+            OutputLoss::Logistic.add(&mut z, 0.5 + 0.5 * self.data.targets[i], scale, &mut sum);
             if let Some(gradient) = gradient.as_deref_mut() {
-                self.rows.add_to(i, z[0], gradient);
+                self.data.rows.add_to(i, z[0], gradient);
             }
         }
         if let Some(gradient) = gradient {
-            gradient.iter_mut().zip(x).take(self.penalized()).for_each(|(g, x)| *g += self.regularization * x);
+            gradient.iter_mut().zip(x).take(self.data.penalized()).for_each(|(g, x)| *g += self.regularization * x);
         }
-        let x = &x[..self.penalized()];
+        let x = &x[..self.data.penalized()];
         scale * sum + 0.5 * self.regularization * dot(x, x)
     }
     /// (1/b) Σ pᵢ(1 − pᵢ)aᵢaᵢᵀv + λv, for both kinds.
@@ -241,11 +213,11 @@ impl Evaluate for Logistic {
     fn add_product(&mut self, _: ProductKind, x: &Vec<f64>, sample: &Sample, v: &Vec<f64>, out: &mut Vec<f64>) {
         let scale = 1.0 / sample.len() as f64;
         for &i in sample.indices() {
-            let e = (-self.rows.dot(i, x).abs()).exp();
+            let e = (-self.data.rows.dot(i, x).abs()).exp();
             let weight = e / ((1.0 + e) * (1.0 + e));
-            self.rows.add_to(i, scale * weight * self.rows.dot(i, v), out);
+            self.data.rows.add_to(i, scale * weight * self.data.rows.dot(i, v), out);
         }
-        out.iter_mut().zip(v).take(self.penalized()).for_each(|(p, v)| *p += self.regularization * v);
+        out.iter_mut().zip(v).take(self.data.penalized()).for_each(|(p, v)| *p += self.regularization * v);
     }
 }
 
@@ -255,7 +227,7 @@ impl Problem for Logistic {
     /// Independent components N(0, 1/d).
     fn start(&self, seed: u64) -> Vec<f64> {
         let mut next = normals(seed, START);
-        let d = self.rows.columns();
+        let d = self.data.rows.columns();
         let scale = 1.0 / (d as f64).sqrt();
         (0..d).map(|_| scale * next()).collect()
     }
@@ -265,14 +237,14 @@ impl Problem for Logistic {
         self.optimum.or((self.separator.is_some() && self.regularization == 0.0).then_some(0.0))
     }
     fn feature_scales(&self) -> Option<Vec<f64>> {
-        Some(self.rows.scales())
+        Some(self.data.rows.scales())
     }
 }
 
 impl Convex for Logistic {
     /// With λ = 0 and classes that a hyperplane separates, f has no minimum, and this is its infimum 0.
     fn minimum(&self) -> Result<f64, Error> {
-        minimum_by_newton(OWNER, self.clone(), vec![0.0; self.rows.columns()])
+        minimum_by_newton(OWNER, self.clone(), vec![0.0; self.data.rows.columns()])
     }
     fn with_optimum(self, optimum: f64) -> Self {
         Self { optimum: Some(optimum), ..self }
@@ -282,35 +254,35 @@ impl Convex for Logistic {
 impl Curved for Logistic {
     /// pᵢ(1 − pᵢ)/n, where pᵢ is the probability of an error.
     fn curvature(&self, x: &Vec<f64>) -> Vec<f64> {
-        let n = self.signs.len();
+        let n = self.data.targets.len();
         let weight = |i: usize| {
-            let e = (-self.rows.dot(i, x).abs()).exp();
+            let e = (-self.data.rows.dot(i, x).abs()).exp();
             e / ((1.0 + e) * (1.0 + e)) / n as f64
         };
         (0..n).map(weight).collect()
     }
     fn add_product(&self, curvature: &[f64], v: &Vec<f64>, out: &mut Vec<f64>) {
         for (i, weight) in curvature.iter().enumerate() {
-            self.rows.add_to(i, weight * self.rows.dot(i, v), out);
+            self.data.rows.add_to(i, weight * self.data.rows.dot(i, v), out);
         }
-        axpy(self.regularization, &v[..self.penalized()], &mut out[..self.penalized()]);
+        axpy(self.regularization, &v[..self.data.penalized()], &mut out[..self.data.penalized()]);
     }
     fn falls_to_zero(&self, x: &Vec<f64>) -> bool {
-        let is_right = |(i, sign): (usize, &f64)| sign * self.rows.dot(i, x) > 0.0;
-        self.regularization == 0.0 && self.signs.iter().enumerate().all(is_right)
+        let is_right = |(i, sign): (usize, &f64)| sign * self.data.rows.dot(i, x) > 0.0;
+        self.regularization == 0.0 && self.data.targets.iter().enumerate().all(is_right)
     }
 }
 
 impl Classifier for Logistic {
     /// The predicted class is that of the larger label where aᵀx > 0. A NaN is never correct.
     fn test_accuracy(&mut self, x: &Vec<f64>) -> Option<f64> {
-        self.test.as_ref().map(|(rows, signs)| Self::accuracy(x, rows, signs))
+        self.data.test.as_ref().map(|(rows, signs)| Self::accuracy(x, rows, signs))
     }
     fn train_accuracy(&mut self, x: &Vec<f64>) -> Option<f64> {
-        Some(Self::accuracy(x, &self.rows, &self.signs))
+        Some(Self::accuracy(x, &self.data.rows, &self.data.targets))
     }
     fn parameters(&self) -> usize {
-        self.rows.columns()
+        self.data.rows.columns()
     }
 }
 

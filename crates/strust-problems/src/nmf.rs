@@ -2,10 +2,10 @@
 
 use crate::{
     Factorization, Problem,
-    numerics::{DATA, at_least_one, fill, normals, not_negative, out_of_range},
+    numerics::{DATA, at_least_one, fill, normals, not_negative, objective_of, out_of_range},
 };
 use faer::Mat;
-use strust::{Error, constraints::Bounds, objective::ObjectiveWrapper};
+use strust::{Error, constraints::Bounds};
 
 const OWNER: &str = "nonnegative factorization";
 /// The stream of the noise.
@@ -45,9 +45,7 @@ impl Nmf {
         let exact = factors.as_ref().subrows(0, m) * factors.as_ref().subrows(m, n).transpose();
         let mut error = normals(seed, NOISE);
         let x = Mat::from_fn(m, n, |i, j| (exact[(i, j)] + noise * error()).max(0.0));
-        let mut problem = Self::from_data(&x, r)?;
-        problem.exact = noise == 0.0 && r >= rank;
-        Ok(problem)
+        Ok(Self { exact: noise == 0.0 && r >= rank, ..Self::from_data(&x, r)? })
     }
 
     /// The problem for any matrix X ≥ 0 and factors of r ≥ 1 columns.
@@ -66,15 +64,7 @@ impl Nmf {
     }
 }
 
-impl ObjectiveWrapper for Nmf {
-    type Inner = Factorization;
-    fn wrapped(&self) -> &Factorization {
-        &self.factorization
-    }
-    fn wrapped_mut(&mut self) -> &mut Factorization {
-        &mut self.factorization
-    }
-}
+objective_of!(Nmf, factorization: Factorization);
 
 impl Problem for Nmf {
     /// The absolute values of the start of [`Factorization`].

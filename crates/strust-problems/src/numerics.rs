@@ -46,11 +46,19 @@ pub(crate) fn centered(columns: &Mat<f64>) -> Mat<f64> {
 pub(crate) fn minimum<F, C>(mut f: F, constraint: C, start: F::Point) -> Option<f64>
 where
     F: Objective<Point: Elementwise>,
-    C: Constraint<Point = F::Point>,
+    C: Constraint<Point = F::Point> + Clone,
 {
     // Half of the digits of ∇f would be enough for all digits of f, but the violation counts at first order.
-    let method = StrSqp::new(StrSqpConfig { tolerance: 1e-11, ..StrSqpConfig::default() }, constraint).ok()?;
-    let report = minimize(&mut f).method(method).full_batch().stop(Stop::steps(2000)).start(start).ok()?;
+    let config = StrSqpConfig { tolerance: 1e-11, ..StrSqpConfig::default() };
+    let mut solve = |config, start| {
+        let method = StrSqp::new(config, constraint.clone()).ok()?;
+        minimize(&mut f).method(method).full_batch().stop(Stop::steps(2000)).start(start).ok()
+    };
+    let mut report = solve(config.clone(), start)?;
+    if !report.reason.converged() {
+        // Rounding can stop L-BFGS short of so many digits. Newton's method needs only a few steps from there.
+        report = solve(StrSqpConfig { products: 1000, ..config }, report.point().clone())?;
+    }
     report.reason.converged().then_some(report.last.value)
 }
 
@@ -131,6 +139,22 @@ macro_rules! evaluated {
     };
 }
 pub(crate) use evaluated;
+
+/// Makes a problem the objective in one of its fields.
+macro_rules! objective_of {
+    ($problem:ty, $field:ident: $inner:ty) => {
+        impl strust::objective::ObjectiveWrapper for $problem {
+            type Inner = $inner;
+            fn wrapped(&self) -> &$inner {
+                &self.$field
+            }
+            fn wrapped_mut(&mut self) -> &mut $inner {
+                &mut self.$field
+            }
+        }
+    };
+}
+pub(crate) use objective_of;
 
 /// Runs [`Evaluate::evaluate`] with the widest instructions.
 pub(crate) fn evaluate<E: Evaluate>(

@@ -2,10 +2,10 @@
 
 use crate::{
     Problem,
+    columns::Columns,
     numerics::{DATA, START, centered, check_frame, gaussian, out_of_range, random_frame, shape, squarable},
 };
 use faer::{Mat, Side};
-use strust::products::{Picked, inner, product};
 use strust::{
     Error,
     constraints::Stiefel,
@@ -37,10 +37,7 @@ const BASIS: u64 = DATA + 30;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Pca {
-    data: Mat<f64>,
-    k: usize,
-    /// WᵀX of a batch, and its scaled transpose.
-    scratch: (Mat<f64>, Mat<f64>),
+    columns: Columns,
 }
 
 impl Pca {
@@ -67,69 +64,48 @@ impl Pca {
     pub fn from_data(columns: &Mat<f64>, k: usize) -> Result<Self, Error> {
         check_frame(OWNER, columns.nrows(), k, columns.ncols())?;
         squarable(OWNER, "data", columns)?;
-        Ok(Self { data: centered(columns), k, scratch: (Mat::zeros(k, 0), Mat::zeros(0, k)) })
+        Ok(Self { columns: Columns::new(centered(columns), k) })
     }
 
     /// The constraint WᵀW = I of this problem.
     #[must_use]
     pub fn constraint(&self) -> Stiefel {
-        Stiefel::new(self.data.nrows(), self.k).expect("the constructors check the sizes")
+        let (d, k) = self.size();
+        Stiefel::new(d, k).expect("the constructors check the sizes")
     }
 
     /// The covariance XXᵀ/n.
     pub(crate) fn covariance(&self) -> Mat<f64> {
-        let mut covariance = &self.data * self.data.transpose();
-        covariance *= faer::Scale(1.0 / self.data.ncols() as f64);
+        let data = &self.columns.data;
+        let mut covariance = data * data.transpose();
+        covariance *= faer::Scale(1.0 / data.ncols() as f64);
         covariance
     }
 
     /// −½ times the sum of the k largest eigenvalues of a symmetric matrix; `None` if they do not converge.
     pub(crate) fn largest_eigenvalues(&self, matrix: &Mat<f64>) -> Option<f64> {
         let eigenvalues = matrix.self_adjoint_eigenvalues(Side::Lower).ok()?;
-        Some(-0.5 * eigenvalues[eigenvalues.len() - self.k..].iter().sum::<f64>())
+        Some(-0.5 * eigenvalues[eigenvalues.len() - self.size().1..].iter().sum::<f64>())
     }
 
     pub(crate) fn size(&self) -> (usize, usize) {
-        (self.data.nrows(), self.k)
-    }
-
-    /// WᵀX stays in the scratch space.
-    fn evaluate(&mut self, w: &Mat<f64>, sample: &Sample) -> Evaluation {
-        let b = sample.len();
-        let (coordinates, _) = &mut self.scratch;
-        if coordinates.ncols() != b {
-            coordinates.resize_with(self.k, b, |_, _| 0.0);
-        }
-        inner(w, &Picked { matrix: &self.data, indices: sample.indices() }, coordinates);
-        Evaluation::new(-0.5 * coordinates.norm_squared() / b as f64, f64::EPSILON)
-    }
-
-    /// out ← −(1/b)X(WᵀX)ᵀ, after [`Self::evaluate`].
-    fn gradient(&mut self, sample: &Sample, out: &mut Mat<f64>) {
-        let b = sample.len();
-        let (coordinates, factor) = &mut self.scratch;
-        factor.resize_with(b, self.k, |_, _| 0.0);
-        for j in 0..self.k {
-            for i in 0..b {
-                factor[(i, j)] = -coordinates[(j, i)] / b as f64;
-            }
-        }
-        product(&Picked { matrix: &self.data, indices: sample.indices() }, factor, out);
+        self.columns.size()
     }
 }
 
 impl Objective for Pca {
     type Point = Mat<f64>;
     fn terms(&self) -> usize {
-        self.data.ncols()
+        self.columns.data.ncols()
     }
     fn value(&mut self, w: &Mat<f64>, sample: &Sample) -> Evaluation {
-        self.evaluate(w, sample)
+        let squares = self.columns.project(w, sample).norm_squared();
+        Evaluation::new(-0.5 * squares / sample.len() as f64, f64::EPSILON)
     }
     /// ∇f = −(1/b)X(WᵀX)ᵀ.
     fn value_and_gradient(&mut self, w: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> Evaluation {
-        let value = self.evaluate(w, sample);
-        self.gradient(sample, gradient);
+        let value = self.value(w, sample);
+        self.columns.pull_back(-1.0, sample, gradient);
         value
     }
     /// f is quadratic, so the Hessian's product is the gradient at the direction. There is no Gauss–Newton matrix, because
@@ -145,19 +121,21 @@ impl Objective for Pca {
         if kind == ProductKind::GaussNewton {
             return false;
         }
-        self.evaluate(direction, sample);
-        self.gradient(sample, product);
+        self.columns.project(direction, sample);
+        self.columns.pull_back(-1.0, sample, product);
         true
     }
     fn check_point(&self, w: &Mat<f64>) -> Result<(), Error> {
-        shape(OWNER, vec![self.data.nrows(), self.k], Vector::shape(w))
+        let (d, k) = self.size();
+        shape(OWNER, vec![d, k], Vector::shape(w))
     }
 }
 
 impl Problem for Pca {
     /// A random orthonormal frame.
     fn start(&self, seed: u64) -> Mat<f64> {
-        random_frame(self.data.nrows(), self.k, seed, START)
+        let (d, k) = self.size();
+        random_frame(d, k, seed, START)
     }
     fn optimum(&self) -> Option<f64> {
         self.largest_eigenvalues(&self.covariance())

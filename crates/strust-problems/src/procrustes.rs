@@ -2,10 +2,10 @@
 
 use crate::{
     Problem,
+    columns::Columns,
     numerics::{DATA, START, check_frame, gaussian, minimum, not_negative, random_frame, shape, squarable},
 };
 use faer::Mat;
-use strust::products::{Picked, inner, product};
 use strust::{
     Error,
     constraints::{Manifold, Retraction, Stiefel},
@@ -38,13 +38,11 @@ const NOISE: u64 = DATA + 33;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Procrustes {
-    from: Mat<f64>,
+    from: Columns,
     to: Mat<f64>,
     interpolates: bool,
     /// The root mean square of ‖bⱼ‖. A residual is a difference of numbers of this size.
     magnitude: f64,
-    /// WᵀA − B of a batch, and its scaled transpose.
-    scratch: (Mat<f64>, Mat<f64>),
 }
 
 impl Procrustes {
@@ -58,9 +56,7 @@ impl Procrustes {
         if noise > 0.0 {
             to += noise * gaussian(k, n, seed, NOISE);
         }
-        let mut problem = Self::from_data(from, to)?;
-        problem.interpolates = noise == 0.0;
-        Ok(problem)
+        Ok(Self { interpolates: noise == 0.0, ..Self::from_data(from, to)? })
     }
 
     /// The problem for the columns of A (d×n) and of B (k×n), with k ≤ d.
@@ -71,62 +67,35 @@ impl Procrustes {
         squarable(OWNER, "A", &from)?;
         squarable(OWNER, "B", &to)?;
         let magnitude = (to.norm_squared() / n as f64).sqrt();
-        Ok(Self { from, to, interpolates: false, magnitude, scratch: (Mat::zeros(k, 0), Mat::zeros(0, k)) })
+        Ok(Self { from: Columns::new(from, k), to, interpolates: false, magnitude })
     }
 
     /// The constraint WᵀW = I of this problem.
     #[must_use]
     pub fn constraint(&self) -> Stiefel {
-        let stiefel = Stiefel::new(self.from.nrows(), self.to.nrows()).expect("the constructors check the sizes");
+        let (d, k) = self.from.size();
+        let stiefel = Stiefel::new(d, k).expect("the constructors check the sizes");
         stiefel.with_retraction(Retraction::Polar)
-    }
-
-    /// WᵀA in the scratch space.
-    fn map(&mut self, w: &Mat<f64>, sample: &Sample) {
-        let (mapped, b) = (&mut self.scratch.0, sample.len());
-        if mapped.ncols() != b {
-            mapped.resize_with(self.to.nrows(), b, |_, _| 0.0);
-        }
-        inner(w, &Picked { matrix: &self.from, indices: sample.indices() }, mapped);
-    }
-
-    /// out ← (2/b)ARᵀ for the matrix R in the scratch space.
-    fn pull_back(&mut self, sample: &Sample, out: &mut Mat<f64>) {
-        let (b, k) = (sample.len(), self.to.nrows());
-        let (residual, factor) = &mut self.scratch;
-        factor.resize_with(b, k, |_, _| 0.0);
-        for j in 0..k {
-            for i in 0..b {
-                factor[(i, j)] = 2.0 * residual[(j, i)] / b as f64;
-            }
-        }
-        product(&Picked { matrix: &self.from, indices: sample.indices() }, factor, out);
-    }
-
-    /// WᵀA − B stays in the scratch space.
-    fn evaluate(&mut self, w: &Mat<f64>, sample: &Sample) -> Evaluation {
-        self.map(w, sample);
-        let (residual, b) = (&mut self.scratch.0, sample.len());
-        for (j, &i) in sample.indices().iter().enumerate() {
-            residual.col_as_slice_mut(j).iter_mut().zip(self.to.col_as_slice(i)).for_each(|(r, b)| *r -= b);
-        }
-        let value = residual.norm_squared() / b as f64;
-        Evaluation::of_squares(value, f64::EPSILON, 2.0 * self.magnitude)
     }
 }
 
 impl Objective for Procrustes {
     type Point = Mat<f64>;
     fn terms(&self) -> usize {
-        self.from.ncols()
+        self.to.ncols()
     }
     fn value(&mut self, w: &Mat<f64>, sample: &Sample) -> Evaluation {
-        self.evaluate(w, sample)
+        let (residual, b) = (self.from.project(w, sample), sample.len());
+        for (j, &i) in sample.indices().iter().enumerate() {
+            residual.col_as_slice_mut(j).iter_mut().zip(self.to.col_as_slice(i)).for_each(|(r, b)| *r -= b);
+        }
+        let value = residual.norm_squared() / b as f64;
+        Evaluation::of_squares(value, f64::EPSILON, 2.0 * self.magnitude)
     }
     /// ∇f = (2/b)A(WᵀA − B)ᵀ.
     fn value_and_gradient(&mut self, w: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> Evaluation {
-        let value = self.evaluate(w, sample);
-        self.pull_back(sample, gradient);
+        let value = self.value(w, sample);
+        self.from.pull_back(2.0, sample, gradient);
         value
     }
     /// (2/b)A(VᵀA)ᵀ, for both kinds.
@@ -138,19 +107,21 @@ impl Objective for Procrustes {
         direction: &Mat<f64>,
         product: &mut Mat<f64>,
     ) -> bool {
-        self.map(direction, sample);
-        self.pull_back(sample, product);
+        self.from.project(direction, sample);
+        self.from.pull_back(2.0, sample, product);
         true
     }
     fn check_point(&self, w: &Mat<f64>) -> Result<(), Error> {
-        shape(OWNER, vec![self.from.nrows(), self.to.nrows()], Vector::shape(w))
+        let (d, k) = self.from.size();
+        shape(OWNER, vec![d, k], Vector::shape(w))
     }
 }
 
 impl Problem for Procrustes {
     /// A random orthonormal frame.
     fn start(&self, seed: u64) -> Mat<f64> {
-        random_frame(self.from.nrows(), self.to.nrows(), seed, START)
+        let (d, k) = self.from.size();
+        random_frame(d, k, seed, START)
     }
     /// For k < d with noise: the minimum that [`StrSqp`](strust::methods::StrSqp) finds from the orthonormal matrix
     /// nearest to ABᵀ, which is the solution if the points aⱼ are spread evenly in all directions.
@@ -158,10 +129,11 @@ impl Problem for Procrustes {
         if self.interpolates {
             return Some(0.0);
         }
-        let mut products = &self.from * self.to.transpose();
-        if self.from.nrows() == self.to.nrows() {
+        let from = &self.from.data;
+        let mut products = from * self.to.transpose();
+        if from.nrows() == self.to.nrows() {
             let nuclear: f64 = products.singular_values().ok()?.iter().sum();
-            let squares = self.from.norm_squared() + self.to.norm_squared();
+            let squares = from.norm_squared() + self.to.norm_squared();
             return Some((squares - 2.0 * nuclear) / self.terms() as f64);
         }
         self.constraint().restore(&mut products).ok()?;
@@ -207,7 +179,7 @@ mod tests {
     #[test]
     fn the_formula_of_a_square_problem_agrees_with_the_computed_minimum() {
         let f = Procrustes::random(4, 4, 50, 0.5, 2).unwrap();
-        let mut nearest = &f.from * f.to.transpose();
+        let mut nearest = &f.from.data * f.to.transpose();
         f.constraint().restore(&mut nearest).unwrap();
         assert!((full_value(&mut f.clone(), &nearest) - f.optimum().unwrap()).abs() < 1e-12);
         assert!((minimum(f.clone(), f.constraint(), nearest).unwrap() - f.optimum().unwrap()).abs() < 1e-12);

@@ -7,6 +7,7 @@ use crate::{
     features::Labeled,
     numerics::{Evaluate, START, axpy, dot, evaluated, fill, normals, not_negative, out_of_range, shape},
     rows::Rows,
+    split::SplitRows,
 };
 use faer::Mat;
 use strust::{Error, objective::ProductKind, sample::Sample, vector::Vector};
@@ -34,15 +35,12 @@ const OWNER: &str = "softmax regression";
 /// ```
 #[derive(Debug, Clone)]
 pub struct Softmax {
-    rows: Rows,
-    targets: Vec<usize>,
+    /// The rows and their classes.
+    data: SplitRows<usize>,
     classes: Vec<i64>,
     regularization: f64,
-    /// Whether the last feature is the constant 1.
-    intercept: bool,
     /// f*, if it was computed.
     optimum: Option<f64>,
-    test: Option<(Rows, Vec<usize>)>,
     /// The scores of one data point, later their derivatives.
     scratch: Vec<f64>,
     /// Their derivatives along a direction.
@@ -56,9 +54,9 @@ impl Softmax {
         let rows = Rows::new(OWNER, features, labels.len())?;
         not_negative(OWNER, "regularization", regularization)?;
         let classes = distinct(OWNER, &labels)?;
-        let targets = targets(OWNER, &labels, &classes)?;
+        let data = SplitRows::new(OWNER, rows, targets(OWNER, &labels, &classes)?);
         let (scratch, along) = (vec![0.0; classes.len()], vec![0.0; classes.len()]);
-        Ok(Self { rows, targets, classes, regularization, intercept: false, optimum: None, test: None, scratch, along })
+        Ok(Self { data, classes, regularization, optimum: None, scratch, along })
     }
 
     /// Adds a test set for [`Classifier::test_accuracy`]. It must have the same features and labels as the training
@@ -66,63 +64,43 @@ impl Softmax {
     pub fn with_test(mut self, test: Labeled) -> Result<Self, Error> {
         let Labeled { features, labels } = test;
         let rows = Rows::new(OWNER, features, labels.len())?;
-        if rows.columns() != self.rows.columns() {
-            let allowed = format!("{}, as in the training set", self.rows.columns());
+        if rows.columns() != self.data.rows.columns() {
+            let allowed = format!("{}, as in the training set", self.data.rows.columns());
             return Err(out_of_range(OWNER, "columns of the test set", rows.columns(), allowed));
         }
-        self.test = Some((rows, targets(OWNER, &labels, &self.classes)?));
+        self.data.test = Some((rows, targets(OWNER, &labels, &self.classes)?));
         Ok(self)
     }
 
     /// Holds out a test set: a fraction of each class, rounded to whole rows, drawn at random with the seed.
     pub fn with_test_share(mut self, share: f64, seed: u64) -> Result<Self, Error> {
-        let (train, test) = split_rows(OWNER, &self.targets, self.classes.len(), share, seed)?;
-        self.hold_out(&train, &test)?;
+        self.data.hold_out(split_rows(OWNER, &self.data.targets, self.classes.len(), share, seed)?)?;
         Ok(self)
     }
 
     /// Holds out the last rows as a test set: a fraction of all rows, rounded to whole rows.
     pub fn with_last_rows_as_test(mut self, share: f64) -> Result<Self, Error> {
-        let (train, test) = split_last(OWNER, self.targets.len(), share)?;
-        self.hold_out(&train, &test)?;
+        self.data.hold_out(split_last(OWNER, self.data.targets.len(), share)?)?;
         Ok(self)
-    }
-
-    fn hold_out(&mut self, train: &[usize], test: &[usize]) -> Result<(), Error> {
-        let part = |rows: &[usize]| self.rows.part(OWNER, &self.targets, rows);
-        let (test, (rows, targets)) = (part(test)?, part(train)?);
-        (self.rows, self.targets, self.test) = (rows, targets, Some(test));
-        Ok(())
     }
 
     /// Gives every feature mean 0 and standard deviation 1 over the training set; a feature that is constant there
     /// becomes 0. The test set changes in the same way, so hold it out first.
     pub fn standardized(mut self) -> Result<Self, Error> {
-        self.check_no_intercept("standardize")?;
-        self.rows.standardize(OWNER, self.test.as_mut().map(|(rows, _)| rows))?;
+        self.data.standardize()?;
         Ok(self)
     }
 
     /// Adds a last feature that is always 1. The regularizer leaves its row of W out.
     pub fn with_intercept(mut self) -> Result<Self, Error> {
-        self.check_no_intercept("intercept")?;
-        self.rows = self.rows.with_ones()?;
-        self.test = self.test.map(|(rows, targets)| Ok::<_, Error>((rows.with_ones()?, targets))).transpose()?;
-        self.intercept = true;
+        self.data.add_intercept()?;
         Ok(self)
-    }
-
-    fn check_no_intercept(&self, field: &'static str) -> Result<(), Error> {
-        if self.intercept {
-            return Err(out_of_range(OWNER, field, "changed after an intercept was added", "changed before"));
-        }
-        Ok(())
     }
 
     /// (λ/2)‖W‖² without the intercepts. Its gradient is added to `gradient`.
     #[inline(always)]
     fn penalty(&self, w: &Mat<f64>, gradient: Option<&mut Mat<f64>>) -> f64 {
-        if !self.intercept {
+        if !self.data.intercept {
             if let Some(gradient) = gradient {
                 gradient.add(self.regularization, w);
             }
@@ -155,7 +133,7 @@ impl Softmax {
     ///
     /// [`Classified::with_wrong_labels`]: crate::Classified::with_wrong_labels
     pub fn with_wrong_labels(mut self, share: f64, seed: u64) -> Result<Self, Error> {
-        replace_labels(OWNER, &mut self.targets, self.classes.len(), share, seed)?;
+        replace_labels(OWNER, &mut self.data.targets, self.classes.len(), share, seed)?;
         Ok(self)
     }
 
@@ -170,10 +148,14 @@ impl Evaluate for Softmax {
     type Point = Mat<f64>;
 
     fn count(&self) -> usize {
-        self.rows.rows()
+        self.data.rows.rows()
     }
     fn check(&self, w: &Mat<f64>) -> Result<(), Error> {
-        shape("point of softmax regression", vec![self.rows.columns(), self.classes.len()], vec![w.nrows(), w.ncols()])
+        shape(
+            "point of softmax regression",
+            vec![self.data.rows.columns(), self.classes.len()],
+            vec![w.nrows(), w.ncols()],
+        )
     }
     #[inline(always)]
     fn evaluate(&mut self, w: &Mat<f64>, sample: &Sample, mut gradient: Option<&mut Mat<f64>>) -> f64 {
@@ -181,12 +163,12 @@ impl Evaluate for Softmax {
         let mut sum = 0.0;
         for &i in sample.indices() {
             for (c, score) in self.scratch.iter_mut().enumerate() {
-                *score = self.rows.dot(i, w.col_as_slice(c));
+                *score = self.data.rows.dot(i, w.col_as_slice(c));
             }
-            OutputLoss::Softmax.add(&mut self.scratch, self.targets[i] as f64, scale, &mut sum);
+            OutputLoss::Softmax.add(&mut self.scratch, self.data.targets[i] as f64, scale, &mut sum);
             if let Some(gradient) = gradient.as_deref_mut() {
                 for (c, &weight) in self.scratch.iter().enumerate() {
-                    self.rows.add_to(i, weight, gradient.col_as_slice_mut(c));
+                    self.data.rows.add_to(i, weight, gradient.col_as_slice_mut(c));
                 }
             }
         }
@@ -198,18 +180,18 @@ impl Evaluate for Softmax {
         let scale = 1.0 / sample.len() as f64;
         for &i in sample.indices() {
             for (c, (score, along)) in self.scratch.iter_mut().zip(&mut self.along).enumerate() {
-                *score = self.rows.dot(i, w.col_as_slice(c));
-                *along = self.rows.dot(i, v.col_as_slice(c));
+                *score = self.data.rows.dot(i, w.col_as_slice(c));
+                *along = self.data.rows.dot(i, v.col_as_slice(c));
             }
             let peak = self.scratch.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             self.scratch.iter_mut().for_each(|score| *score = (*score - peak).exp());
             let sum: f64 = self.scratch.iter().sum();
             // Relative to the target, whose p is near 1 if the row is fitted: then pᵀt keeps its digits.
-            let origin = self.along[self.targets[i]];
+            let origin = self.along[self.data.targets[i]];
             self.along.iter_mut().for_each(|along| *along -= origin);
             let mean = dot(&self.scratch, &self.along) / sum;
             for (c, (weight, along)) in self.scratch.iter().zip(&self.along).enumerate() {
-                self.rows.add_to(i, scale * weight / sum * (along - mean), out.col_as_slice_mut(c));
+                self.data.rows.add_to(i, scale * weight / sum * (along - mean), out.col_as_slice_mut(c));
             }
         }
         self.penalty(v, Some(out));
@@ -222,12 +204,12 @@ impl Problem for Softmax {
     /// Independent entries N(0, 1/d).
     fn start(&self, seed: u64) -> Mat<f64> {
         let mut next = normals(seed, START);
-        let d = self.rows.columns();
+        let d = self.data.rows.columns();
         let scale = 1.0 / (d as f64).sqrt();
         fill(d, self.classes.len(), || scale * next())
     }
     fn feature_scales(&self) -> Option<Vec<f64>> {
-        Some(self.rows.scales())
+        Some(self.data.rows.scales())
     }
     /// f* from [`Convex::minimum`], if it was [given](Convex::with_optimum).
     fn optimum(&self) -> Option<f64> {
@@ -239,7 +221,7 @@ impl Convex for Softmax {
     /// With λ = 0 and scores that are largest for the right class in every row, f has no minimum, and this is its
     /// infimum 0.
     fn minimum(&self) -> Result<f64, Error> {
-        minimum_by_newton(OWNER, self.clone(), Mat::zeros(self.rows.columns(), self.classes.len()))
+        minimum_by_newton(OWNER, self.clone(), Mat::zeros(self.data.rows.columns(), self.classes.len()))
     }
     fn with_optimum(self, optimum: f64) -> Self {
         Self { optimum: Some(optimum), ..self }
@@ -249,9 +231,9 @@ impl Convex for Softmax {
 impl Curved for Softmax {
     /// The probability of every class in every row.
     fn curvature(&self, w: &Mat<f64>) -> Vec<f64> {
-        let mut probabilities = Vec::with_capacity(self.targets.len() * self.classes.len());
-        for i in 0..self.targets.len() {
-            let scores: Vec<f64> = (0..self.classes.len()).map(|c| self.rows.dot(i, w.col_as_slice(c))).collect();
+        let mut probabilities = Vec::with_capacity(self.data.targets.len() * self.classes.len());
+        for i in 0..self.data.targets.len() {
+            let scores: Vec<f64> = (0..self.classes.len()).map(|c| self.data.rows.dot(i, w.col_as_slice(c))).collect();
             let peak = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let sum: f64 = scores.iter().map(|score| (score - peak).exp()).sum();
             probabilities.extend(scores.iter().map(|score| (score - peak).exp() / sum));
@@ -259,37 +241,37 @@ impl Curved for Softmax {
         probabilities
     }
     fn add_product(&self, curvature: &[f64], v: &Mat<f64>, out: &mut Mat<f64>) {
-        let scale = 1.0 / self.targets.len() as f64;
+        let scale = 1.0 / self.data.targets.len() as f64;
         let mut along = self.scratch.clone();
         for (i, probabilities) in curvature.chunks_exact(self.classes.len()).enumerate() {
-            along.iter_mut().enumerate().for_each(|(c, along)| *along = self.rows.dot(i, v.col_as_slice(c)));
+            along.iter_mut().enumerate().for_each(|(c, along)| *along = self.data.rows.dot(i, v.col_as_slice(c)));
             let mean = dot(probabilities, &along);
             for (c, probability) in probabilities.iter().enumerate() {
-                self.rows.add_to(i, scale * probability * (along[c] - mean), out.col_as_slice_mut(c));
+                self.data.rows.add_to(i, scale * probability * (along[c] - mean), out.col_as_slice_mut(c));
             }
         }
         self.penalty(v, Some(out));
     }
     fn falls_to_zero(&self, w: &Mat<f64>) -> bool {
         let is_right = |(i, &target): (usize, &usize)| {
-            let score = |c| self.rows.dot(i, w.col_as_slice(c));
+            let score = |c| self.data.rows.dot(i, w.col_as_slice(c));
             let right = score(target);
             (0..self.classes.len()).all(|c| c == target || score(c) < right)
         };
-        self.regularization == 0.0 && self.targets.iter().enumerate().all(is_right)
+        self.regularization == 0.0 && self.data.targets.iter().enumerate().all(is_right)
     }
 }
 
 impl Classifier for Softmax {
     fn test_accuracy(&mut self, w: &Mat<f64>) -> Option<f64> {
-        let (rows, targets) = self.test.as_ref()?;
+        let (rows, targets) = self.data.test.as_ref()?;
         Some(Self::accuracy(w, rows, targets, &mut self.scratch))
     }
     fn train_accuracy(&mut self, w: &Mat<f64>) -> Option<f64> {
-        Some(Self::accuracy(w, &self.rows, &self.targets, &mut self.scratch))
+        Some(Self::accuracy(w, &self.data.rows, &self.data.targets, &mut self.scratch))
     }
     fn parameters(&self) -> usize {
-        self.rows.columns() * self.classes.len()
+        self.data.rows.columns() * self.classes.len()
     }
 }
 

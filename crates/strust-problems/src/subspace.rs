@@ -35,17 +35,11 @@ use strust::{
 pub struct SubspaceFit<T: Real = f64> {
     data: Mat<T>,
     k: usize,
-    optimum: Optimum,
+    /// Whether the optimum is 0. For other data it is an eigenvalue problem, solved on demand.
+    exact: bool,
     /// The root mean square of ‖xⱼ‖. A residual is a difference of numbers of this size.
     magnitude: f64,
-    scratch: Option<Scratch<T>>,
-}
-
-/// The optimum is 0 for exact data. For other data it is an eigenvalue problem, solved on demand.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Optimum {
-    Zero,
-    FromData,
+    scratch: Scratch<T>,
 }
 
 /// For a batch X of b columns: A = WᵀX, WᵀW, 2I − WᵀW, and the factors M above S of the gradient XM + WS.
@@ -73,11 +67,7 @@ impl<T: Real> SubspaceFit<T> {
         if noise > 0.0 {
             data += noise * gaussian(d, n, seed, NOISE);
         }
-        let mut problem = Self::from_data(&data, k)?;
-        if noise == 0.0 {
-            problem.optimum = Optimum::Zero;
-        }
-        Ok(problem)
+        Ok(Self { exact: noise == 0.0, ..Self::from_data(&data, k)? })
     }
 
     /// Fits a k-dimensional subspace to the columns of a d×n matrix. The columns are centered first.
@@ -88,7 +78,7 @@ impl<T: Real> SubspaceFit<T> {
         let data = centered(columns);
         let magnitude = (data.squared_norm_l2() / n as f64).sqrt();
         let data = Mat::from_fn(d, n, |i, j| T::from_f64(data[(i, j)]));
-        Ok(Self { data, k, optimum: Optimum::FromData, magnitude, scratch: None })
+        Ok(Self { data, k, exact: false, magnitude, scratch: Scratch::new(k) })
     }
 
     /// The constraint WᵀW = I of this problem.
@@ -102,7 +92,7 @@ impl<T: Real> SubspaceFit<T> {
     fn evaluate(&mut self, w: &Mat<T>, sample: &Sample) -> Evaluation {
         let (k, b) = (self.k, sample.len());
         let x = Picked { matrix: &self.data, indices: sample.indices() };
-        let s = self.scratch.get_or_insert_with(|| Scratch::new(k));
+        let s = &mut self.scratch;
         s.reserve(k, b);
         inner(w, &x, &mut s.coordinates);
         let value = residual_norm_squared(&x, w, &s.coordinates) / b as f64;
@@ -144,8 +134,7 @@ impl<T: Real> Objective for SubspaceFit<T> {
     /// which takes one product of d rows instead of three and has an error of the same size.
     fn value_and_gradient(&mut self, w: &Mat<T>, sample: &Sample, gradient: &mut Mat<T>) -> Evaluation {
         let value = self.evaluate(w, sample);
-        let Scratch { coordinates: a, gram, factors, .. } =
-            self.scratch.as_mut().expect("`evaluate` fills the scratch space");
+        let Scratch { coordinates: a, gram, factors, .. } = &mut self.scratch;
         let b = sample.len();
         let scale = T::from_f64(2.0 / b as f64);
         strust::products::gram(w, gram);
@@ -175,7 +164,7 @@ impl<T: Real> Objective for SubspaceFit<T> {
     ) -> bool {
         let (k, b) = (self.k, sample.len());
         let x = Picked { matrix: &self.data, indices: sample.indices() };
-        let s = self.scratch.get_or_insert_with(|| Scratch::new(k));
+        let s = &mut self.scratch;
         s.reserve(k, b);
         let Scratch { coordinates: a, along: c, gram, cross, product_factors, .. } = s;
         if c.ncols() != b {
@@ -218,10 +207,7 @@ impl<T: Real> Problem for SubspaceFit<T> {
         Mat::from_fn(frame.nrows(), frame.ncols(), |i, j| T::from_f64(frame[(i, j)]))
     }
     fn optimum(&self) -> Option<f64> {
-        match self.optimum {
-            Optimum::Zero => Some(0.0),
-            Optimum::FromData => tail_of_spectrum(&self.data, self.k),
-        }
+        if self.exact { Some(0.0) } else { tail_of_spectrum(&self.data, self.k) }
     }
 }
 

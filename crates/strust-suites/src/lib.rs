@@ -13,6 +13,7 @@
 pub mod bench;
 pub mod built_in;
 pub mod constrained;
+mod prelude;
 mod sqp;
 pub mod tasks;
 pub mod theory;
@@ -26,3 +27,19 @@ pub const SUITES: [SuiteKind; 3] = [
     SuiteKind::of::<zero_tuning::BenchmarkSuite>(),
     SuiteKind::of::<constrained::ConstrainedSuite>(),
 ];
+
+/// The names in the order of their first occurrence.
+fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
+    let mut distinct: Vec<&str> = Vec::new();
+    for name in names {
+        if !distinct.contains(&name.as_str()) {
+            distinct.push(name);
+        }
+    }
+    distinct
+}
+
+/// The number, unless it is NaN or infinite.
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}

@@ -31,13 +31,28 @@ fn the_code_outside_of_tests_has_a_bounded_number_of_lines() {
     all.extend(files(&root().join("python/src")));
     let of_tests = |path: &Path| path.ends_with("tests.rs") || path.iter().any(|part| part == "tests");
     let code = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "rs" || ending == "py");
-    let lines = |path: &PathBuf| std::fs::read_to_string(path).unwrap().lines().count();
-    let lines: usize = all.iter().filter(code).filter(|path| !of_tests(path)).map(lines).sum();
+    let lines: usize = all.iter().filter(code).filter(|path| !of_tests(path)).map(|path| lines_of_code(path)).sum();
     assert!((10_000..=MOST_LINES).contains(&lines), "{lines} lines");
 }
 
+/// The lines of a file without its unit tests.
+fn lines_of_code(path: &Path) -> usize {
+    let text = std::fs::read_to_string(path).unwrap();
+    let (mut count, mut in_tests, mut last) = (0, false, "");
+    for line in text.lines() {
+        if last == "#[cfg(test)]" && line.starts_with("mod ") && line.ends_with('{') {
+            in_tests = true;
+            count -= 1;
+        }
+        count += usize::from(!in_tests);
+        in_tests &= line != "}";
+        last = line;
+    }
+    count
+}
+
 /// Whoever adds code looks for something to remove.
-const MOST_LINES: usize = 82_500;
+const MOST_LINES: usize = 76_000;
 
 #[test]
 fn published_results_have_at_most_2_megabytes() {

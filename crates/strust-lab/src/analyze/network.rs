@@ -8,19 +8,22 @@ use crate::{
         results::{checkpoint_file, job_folder},
         stream,
     },
+    registry::{
+        PointType,
+        problems::{network_config::Predictions, networks},
+    },
     run::prepare::{Prepared, Purpose, prepare},
     stepper::Position,
 };
 use serde::Serialize;
 use std::path::Path;
 use strust_problems::Problem;
-#[cfg(feature = "torch")]
-pub use with_torch::evaluate;
 
-/// Fails: a network needs libtorch.
-#[cfg(not(feature = "torch"))]
-pub fn evaluate(_model: &Path, _data: &Path, _unchecked: bool, _device: &str) -> Result<Scores, Error> {
-    Err(Error::Network(crate::device::WITHOUT_TORCH.into()))
+/// The scores of a network in a safetensors file on the test images in a folder. The images must be CIFAR-10's unless
+/// `unchecked` is set.
+pub fn evaluate(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Scores, Error> {
+    let Predictions { device, classes, labels, predicted } = networks::predictions(model, data, unchecked, device)?;
+    Ok(Scores::new(device, &classes, &labels, &predicted))
 }
 
 /// The scores of a network on test images.
@@ -35,7 +38,7 @@ pub struct Scores {
     /// The scores of each class.
     pub classes: Vec<ClassScore>,
     /// Entry (i, j): the number of images of class i with prediction j.
-    pub confusion: Vec<Vec<usize>>,
+    pub confusion: Vec<Vec<u64>>,
 }
 
 /// The scores of a network on one class.
@@ -44,7 +47,7 @@ pub struct ClassScore {
     /// The class.
     pub name: String,
     /// The number of its images.
-    pub images: usize,
+    pub images: u64,
     /// The share of its images that are predicted correctly; absent without images.
     pub accuracy: Option<f64>,
     /// The share of predictions of this class that are correct; absent without such predictions.
@@ -59,14 +62,14 @@ impl Scores {
         for (&t, &p) in truth.iter().zip(predicted) {
             confusion[usize::from(t)][usize::from(p)] += 1;
         }
-        let share = |part: usize, whole: usize| (whole > 0).then(|| part as f64 / whole as f64);
+        let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let classes = names.iter().enumerate().map(|(i, name)| {
             let (images, taken) = (confusion[i].iter().sum(), confusion.iter().map(|row| row[i]).sum());
             let right = confusion[i][i];
             ClassScore { name: name.clone(), images, accuracy: share(right, images), precision: share(right, taken) }
         });
         let classes = classes.collect();
-        let right = (0..names.len()).map(|i| confusion[i][i]).sum::<usize>();
+        let right = (0..names.len()).map(|i| confusion[i][i]).sum::<u64>();
         Self { device, images: truth.len(), accuracy: right as f64 / truth.len() as f64, classes, confusion }
     }
 }
@@ -92,7 +95,7 @@ struct Export<'a> {
 impl Purpose for Export<'_> {
     type Output = ();
 
-    fn with<F: Problem<Point: Send> + 'static>(self, mut prepared: Prepared<F>) -> Result<(), Error> {
+    fn with<P: PointType>(self, mut prepared: Prepared<P>) -> Result<(), Error> {
         let Self { job, plan, folder, path } = self;
         if prepared.resume(folder, job.checksum(&plan.experiment))?.is_none() {
             return Err(Error::saved(&checkpoint_file(folder), "there is no checkpoint: nothing was trained"));
@@ -104,32 +107,6 @@ impl Purpose for Export<'_> {
             f.recompute_extra_state(x);
         }
         save(&mut f, path, x)
-    }
-}
-
-#[cfg(feature = "torch")]
-mod with_torch {
-    use super::Scores;
-    use crate::{
-        Error,
-        device::network_error,
-        registry::problems::{network_config::ImageFiles, networks},
-    };
-    use std::path::Path;
-    use strust_torch::{cuda, device};
-
-    /// The scores of a network in a safetensors file on the test images in a folder. The images must be CIFAR-10's unless
-    /// `unchecked` is set.
-    pub fn evaluate(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Scores, Error> {
-        let device = device::open(device).map_err(network_error)?;
-        let files = if unchecked { ImageFiles::None } else { ImageFiles::Official };
-        let set = networks::read(&crate::data::paths::text_of(data), files)?;
-        cuda::set_tf32(false);
-        let mut network = networks::resnet20(&set, device)?;
-        let x = network.load(model).map_err(network_error)?;
-        let predicted = network.predict(&x, &networks::bytes(&set.test)).map_err(network_error)?;
-        let device = device::report(device).map_err(network_error)?.to_string();
-        Ok(Scores::new(device, &set.classes, &set.test.labels, &predicted))
     }
 }
 

@@ -48,8 +48,8 @@ pub fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, Error> 
     if !plan.is_done(job, &folder)? {
         return Err(Error::saved(&folder, "this job is not finished: continue with `strust resume`"));
     }
-    let epochs = records(jsonl::read(&folder.join(RECORDS), is_epoch)?, job);
-    let seconds = seconds(&jsonl::read(&folder.join(TIMINGS), |_| true)?, job);
+    let epochs = records(jsonl::read(&folder.join(RECORDS), false, is_epoch)?, job);
+    let seconds = seconds(&jsonl::read(&folder.join(TIMINGS), false, |_| true)?, job);
     if epochs.last().is_none_or(|last| last.epoch < job.epochs) || seconds.len() != epochs.len() {
         let done = epochs.last().map_or(0, |last| last.epoch);
         let why = format!("holds {done} of {}: continue with `strust resume`", plural(job.epochs as usize, "epoch"));
@@ -88,8 +88,8 @@ pub(crate) fn so_far(folder: &Path, plan: &Plan, job: &Job) -> Result<Option<Out
     if let Some(failure) = load_failure(&folder, job.checksum(&plan.experiment))? {
         return Ok(Some(Outcome::Failed(failure)));
     }
-    let mut epochs = records(jsonl::read_so_far(&folder.join(RECORDS), is_epoch)?, job);
-    let mut seconds = seconds(&jsonl::read_so_far(&folder.join(TIMINGS), |_| true)?, job);
+    let mut epochs = records(jsonl::read(&folder.join(RECORDS), true, is_epoch)?, job);
+    let mut seconds = seconds(&jsonl::read(&folder.join(TIMINGS), true, |_| true)?, job);
     // The two logs are written one after the other.
     let both = epochs.len().min(seconds.len());
     epochs.truncate(both);

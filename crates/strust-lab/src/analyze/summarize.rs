@@ -56,12 +56,8 @@ pub fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
         batch: e.batch,
         problems,
         tuning,
-        tasks: Vec::new(),
-        skipped: Vec::new(),
-        diagnoses: Vec::new(),
         figures: e.figures.clone(),
-        checks: Vec::new(),
-        sections: Vec::new(),
+        ..Summary::default()
     })
 }
 

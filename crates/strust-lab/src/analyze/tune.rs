@@ -5,7 +5,7 @@ use crate::{
     Error,
     data::{
         experiment::{MethodSpec, ProblemSpec, Tune},
-        parameters::Parameters,
+        parameters::{Parameters, differing},
         plan::{Job, Plan},
         summary::{TriedSetting, Tuning, TuningCost, higher_is_better},
     },
@@ -31,7 +31,7 @@ pub fn search(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(Tuning, Optio
     for problem in &e.problems {
         for name in &names {
             let settings: Vec<&MethodSpec> = e.methods.iter().filter(|m| m.name == *name).collect();
-            let varied = varied(&settings);
+            let varied = differing(&settings.iter().map(|s| &s.hyperparameters).collect::<Vec<_>>());
             let mut cost = TuningCost { runs: 0, failed: 0, gradients: 0, values: 0, seconds: 0.0 };
             let mut tried = Vec::new();
             for method in &settings {
@@ -51,7 +51,7 @@ pub fn search(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(Tuning, Optio
                     }
                 }
                 let score = (cost.failed == before && !scores.is_empty()).then(|| spread(&scores).median);
-                tried.push((TriedSetting { setting: differing(method, &varied), score }, *method));
+                tried.push((TriedSetting { setting: only(method, &varied), score }, *method));
             }
             let sign = if higher_is_better(&tune.metric) { -1.0 } else { 1.0 };
             let rank = |trial: &TriedSetting| trial.score.map_or(f64::INFINITY, |score| sign * score);
@@ -70,16 +70,8 @@ pub fn search(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(Tuning, Optio
     Ok(found)
 }
 
-/// The hyperparameters that differ between the settings of a method.
-fn varied<'a>(settings: &[&'a MethodSpec]) -> BTreeSet<&'a str> {
-    let keys = settings.iter().flat_map(|s| s.hyperparameters.keys()).collect::<BTreeSet<_>>();
-    let value = |s: &'a MethodSpec, key: &str| s.hyperparameters.get(key);
-    let differs = |key: &&String| settings.iter().any(|s| value(s, key) != value(settings[0], key));
-    keys.into_iter().filter(differs).map(String::as_str).collect()
-}
-
-/// Those of one setting, with their values.
-fn differing(method: &MethodSpec, varied: &BTreeSet<&str>) -> Parameters {
+/// These hyperparameters of a setting, with their values.
+fn only(method: &MethodSpec, varied: &BTreeSet<&str>) -> Parameters {
     let differs = |(key, _): &(&String, &toml::Value)| varied.contains(key.as_str());
     method.hyperparameters.iter().filter(differs).map(|(k, v)| (k.clone(), v.clone())).collect()
 }

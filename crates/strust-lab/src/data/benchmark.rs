@@ -13,16 +13,7 @@ pub enum Half {
     Test,
 }
 
-impl Half {
-    /// Its name in files.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Development => "development",
-            Self::Test => "test",
-        }
-    }
-}
+words!(Half: Development = "development", Test = "test");
 
 /// How a method takes part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,17 +27,7 @@ pub enum Role {
     Untuned,
 }
 
-impl Role {
-    /// Its name in files.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Tested => "tested",
-            Self::Tuned => "tuned",
-            Self::Untuned => "untuned",
-        }
-    }
-}
+words!(Role: Tested = "tested", Tuned = "tuned", Untuned = "untuned");
 
 /// A task that does not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

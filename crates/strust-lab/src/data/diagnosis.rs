@@ -72,20 +72,15 @@ pub enum RunVerdict {
     BrokeDown,
 }
 
+words! {
+    RunVerdict: Converged = "converged", StillImproving = "still improving", TooSlow = "too slow", Stuck = "stuck",
+    Unstable = "unstable", Infeasible = "infeasible", Overfits = "overfits", TooEarly = "too early", Unclear = "unclear",
+    BrokeDown = "broke down",
+}
+
 impl fmt::Display for RunVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Converged => "converged",
-            Self::StillImproving => "still improving",
-            Self::TooSlow => "too slow",
-            Self::Stuck => "stuck",
-            Self::Unstable => "unstable",
-            Self::Infeasible => "infeasible",
-            Self::Overfits => "overfits",
-            Self::TooEarly => "too early",
-            Self::Unclear => "unclear",
-            Self::BrokeDown => "broke down",
-        })
+        f.pad(self.word())
     }
 }
 
@@ -112,4 +107,13 @@ pub struct Finding {
     /// Its finite numbers by name.
     #[serde(deserialize_with = "numbers")]
     pub numbers: BTreeMap<String, f64>,
+}
+
+impl Finding {
+    /// A sentence with its numbers; those that are not finite are left out.
+    pub(crate) fn new(about: &str, text: impl Into<String>, numbers: &[(&str, f64)]) -> Self {
+        let numbers = numbers.iter().filter(|(_, value)| value.is_finite());
+        let numbers = numbers.map(|(name, value)| ((*name).to_string(), *value)).collect();
+        Self { about: about.into(), text: text.into(), numbers }
+    }
 }

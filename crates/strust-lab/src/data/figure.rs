@@ -58,23 +58,6 @@ impl Series {
     pub const OTHERS: usize = usize::MAX;
 }
 
-/// The size of a figure in a file, and whether it has a title.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FigureFrame {
-    /// The width in pixels.
-    pub width: f32,
-    /// The height of the plot in pixels; legend and labels are added to it.
-    pub height: f32,
-    /// Whether it shows its title.
-    pub title: bool,
-}
-
-impl Default for FigureFrame {
-    fn default() -> Self {
-        Self { width: 440.0, height: 250.0, title: true }
-    }
-}
-
 /// A point of a curve. A point whose `x` or `y` cannot be drawn is omitted, and the line has a gap there.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {

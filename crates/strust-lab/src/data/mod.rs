@@ -1,5 +1,20 @@
 //! Plain data of every stage of an experiment. Nothing here reads or writes a file.
 
+/// Words for the variants of an enum.
+macro_rules! words {
+    ($type:ident: $($variant:ident = $word:literal),* $(,)?) => {
+        impl $type {
+            /// As a word.
+            #[must_use]
+            pub fn word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+        }
+    };
+}
+
 pub mod benchmark;
 mod checksum;
 pub mod command;

@@ -44,10 +44,9 @@ mod tests {
         figure::{Axis, Figure, Point, Series},
         record::{EpochRecord, Line, Timing},
         section::{Check, Section, Shown},
-        style::FigureStyle,
         summary::{
-            CurvePoint, Machine, MeanEvaluations, MethodSummary, ProblemSummary, Solution, SolverVerdict, Spread,
-            Summary, TriedSetting, Tuning, TuningCost,
+            CurvePoint, MeanEvaluations, MethodSummary, ProblemSummary, Solution, SolverVerdict, Spread, Summary,
+            TriedSetting, Tuning, TuningCost,
         },
     };
     use proptest::prelude::*;
@@ -188,13 +187,6 @@ mod tests {
         let (name, text) = ("a".to_string(), String::new());
         Summary {
             experiment: name.clone(),
-            title: text.clone(),
-            description: text.clone(),
-            version: text.clone(),
-            command: "strust run a.toml".into(),
-            machine: Machine { platform: text.clone(), processor: text.clone(), cores: 1, jobs: 1, device: None },
-            epochs: 1,
-            batch: 1,
             problems: vec![ProblemSummary {
                 name: name.clone(),
                 kind: None,
@@ -211,21 +203,20 @@ mod tests {
                 cost: TuningCost { seconds: x, ..TuningCost::default() },
             }],
             tasks: vec![task(x)],
-            skipped: vec![],
             diagnoses: vec![Diagnosis {
                 problem: name.clone(),
                 method: name.clone(),
                 seed: 0,
                 state: text.clone(),
                 verdict: None,
-                why: text.clone(),
-                findings: vec![Finding { about: name, text, numbers: named(x) }],
+                why: text,
+                findings: vec![Finding::new("a", "", &[("x", x)])],
                 remedy: None,
                 advice: vec![],
             }],
-            figures: FigureStyle::default(),
             checks: vec![Check::at_most("a", x, x, "b")],
             sections: vec![section(x)],
+            ..Summary::default()
         }
     }
 

@@ -25,7 +25,7 @@ pub const TRUST_REGION: [(&str, &str, bool); 4] = [
 
 /// The state of a run at the end of an epoch. Counts are since the start. A method that has settled makes no more steps, so
 /// its later epochs have the same counts and metrics.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct EpochRecord {
     /// The epoch; 0 is the start.
     pub epoch: u64,

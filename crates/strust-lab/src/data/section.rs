@@ -132,7 +132,7 @@ impl Table {
 }
 
 /// One part of a report.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Section {
     /// The experiment it belongs to.
     pub name: String,
@@ -154,14 +154,6 @@ impl Section {
     /// A section without contents.
     #[must_use]
     pub fn new(name: &str, title: &str, description: &str) -> Self {
-        Self {
-            name: name.into(),
-            title: title.into(),
-            description: description.into(),
-            findings: Vec::new(),
-            figures: Vec::new(),
-            tables: Vec::new(),
-            checks: Vec::new(),
-        }
+        Self { name: name.into(), title: title.into(), description: description.into(), ..Self::default() }
     }
 }

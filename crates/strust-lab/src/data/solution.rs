@@ -38,17 +38,7 @@ pub enum SolverVerdict {
     BrokeDown,
 }
 
-impl SolverVerdict {
-    /// As a word.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Converged => "converged",
-            Self::Infeasible => "infeasible",
-            Self::NoQualification => "no qualification",
-            Self::Stalled => "stalled",
-            Self::Budget => "budget",
-            Self::BrokeDown => "broke down",
-        }
-    }
+words! {
+    SolverVerdict: Converged = "converged", Infeasible = "infeasible", NoQualification = "no qualification",
+    Stalled = "stalled", Budget = "budget", BrokeDown = "broke down",
 }

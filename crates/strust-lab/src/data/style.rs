@@ -1,6 +1,5 @@
 //! How the figures of a report look.
 
-use super::figure::FigureFrame;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -49,11 +48,10 @@ pub enum CurveAverage {
 
 impl Default for FigureStyle {
     fn default() -> Self {
-        let FigureFrame { width, height, title } = FigureFrame::default();
         Self {
-            width: width as u32,
-            height: height as u32,
-            titles: title,
+            width: 440,
+            height: 250,
+            titles: true,
             formats: vec![FigureFormat::Svg, FigureFormat::Png],
             average: CurveAverage::Median,
             labels: BTreeMap::new(),
@@ -70,12 +68,6 @@ impl FigureStyle {
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
-    }
-
-    /// The frame of figures in files.
-    #[must_use]
-    pub fn frame(&self) -> FigureFrame {
-        FigureFrame { width: self.width as f32, height: self.height as f32, title: self.titles }
     }
 
     /// Checks sizes, and that every name is a label or a name of a method; otherwise the key and what is wrong.

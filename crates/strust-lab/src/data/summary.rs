@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The contents of `summary.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Summary {
     /// The experiment's name.
     pub experiment: String,
@@ -62,7 +62,7 @@ pub struct Summary {
 }
 
 /// The machine an experiment ran on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Machine {
     /// Operating system and architecture.
     pub platform: String,
@@ -86,7 +86,7 @@ impl Summary {
 }
 
 /// One problem and the methods that were run on it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ProblemSummary {
     /// The problem's name in the experiment file.
     pub name: String,
@@ -121,7 +121,7 @@ pub fn higher_is_better(metric: &str) -> bool {
 }
 
 /// One method on one problem.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MethodSummary {
     /// The method's name, such as `str-p`.
     pub name: String,

@@ -3,6 +3,9 @@
 use super::gpu_failure;
 use crate::Error;
 
+/// Whether this program was built with libtorch.
+pub const HAS_TORCH: bool = true;
+
 /// Opens a device and returns its name and its description.
 pub(crate) fn open(name: &str, threads: usize) -> Result<(String, String), Error> {
     strust_torch::device::set_threads(threads);

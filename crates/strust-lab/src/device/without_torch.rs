@@ -3,6 +3,9 @@
 use super::WITHOUT_TORCH;
 use crate::Error;
 
+/// Whether this program was built with libtorch.
+pub const HAS_TORCH: bool = false;
+
 /// Fails with build instructions.
 pub(crate) fn open(_name: &str, _threads: usize) -> Result<(String, String), Error> {
     Err(Error::Network(WITHOUT_TORCH.into()))

@@ -8,6 +8,7 @@ use crate::{
     Error,
     data::{
         experiment::{Experiment, MAX_EPOCHS, MAX_SEEDS, MethodSpec, ProblemSpec, Tune},
+        parameters::differing,
         style::FigureStyle,
     },
     format::{control_character, folder_name, plain},
@@ -111,10 +112,8 @@ fn name_apart(methods: &mut [MethodSpec]) {
         groups.entry(folder_name(&method.label)).or_default().push(i);
     }
     for group in groups.values() {
-        let settings = |i: usize| &methods[i].hyperparameters;
-        let keys: BTreeSet<&String> = group.iter().flat_map(|&i| settings(i).keys()).collect();
-        let differs = |key: &&String| group.iter().any(|&i| settings(i).get(*key) != settings(group[0]).get(*key));
-        let differing: BTreeSet<String> = keys.into_iter().filter(differs).cloned().collect();
+        let settings: Vec<_> = group.iter().map(|&i| &methods[i].hyperparameters).collect();
+        let differing: BTreeSet<String> = differing(&settings).into_iter().map(String::from).collect();
         for &i in group {
             let MethodSpec { label, hyperparameters, .. } = &mut methods[i];
             for (key, value) in hyperparameters.iter().filter(|(key, _)| differing.contains(*key)) {

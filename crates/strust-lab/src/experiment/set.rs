@@ -4,7 +4,7 @@ use super::source::Source;
 use crate::{
     Error,
     format::{folder_name, written},
-    registry::{Entry, methods, nearest, problems},
+    registry::{Entry, hint, methods, problems},
 };
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -96,6 +96,11 @@ pub(super) fn apply(source: &mut Source, settings: &[Setting]) -> Result<(), Err
 type SetKeys<'a> = BTreeMap<(&'static str, usize, &'a str), &'a Setting>;
 
 impl Setting {
+    /// The values of a list, or the single value.
+    fn choices(&self) -> &[toml::Value] {
+        self.value.as_array().map_or(std::slice::from_ref(&self.value), Vec::as_slice)
+    }
+
     fn wrong(&self, why: impl fmt::Display) -> String {
         format!("--set {self}: {why}")
     }
@@ -157,8 +162,7 @@ impl Setting {
 
     fn put(&self, source: &mut Source, section: &str, i: usize, entry: &Entry) -> Result<(), String> {
         let parameter = entry.parameters.iter().find(|p| p.name == self.key).expect("places have the key");
-        let choices = self.value.as_array().map_or(std::slice::from_ref(&self.value), Vec::as_slice);
-        if let Some(wrong) = choices.iter().find(|choice| !parameter.accepts(choice)) {
+        if let Some(wrong) = self.choices().iter().find(|choice| !parameter.accepts(choice)) {
             let must = parameter.wanted(wrong);
             return Err(self.wrong(format_args!("`{}` of {} must be {must}", self.key, entry.name)));
         }
@@ -171,10 +175,9 @@ impl Setting {
 
     /// `method=NAME`: this method, or a list of them, with their defaults.
     fn replace_methods(&self, source: &mut Source) -> Result<(), String> {
-        let choices = self.value.as_array().map_or(std::slice::from_ref(&self.value), Vec::as_slice);
         let known = methods::all();
         let mut list = Vec::new();
-        for choice in choices {
+        for choice in self.choices() {
             let name = choice.as_str().unwrap_or_default();
             if !known.iter().any(|entry| entry.name == name) {
                 let hint = hint(name, &known.iter().map(|entry| entry.name).collect::<Vec<_>>());
@@ -225,13 +228,6 @@ fn tables<'s, 'e>(
         let name = table.get(by)?.as_str()?;
         Some((i, table, known.iter().find(|entry| entry.name == name)?))
     })
-}
-
-fn hint(word: &str, known: &[&str]) -> String {
-    match nearest(word, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("known here: {}", known.join(", ")),
-    }
 }
 
 #[cfg(test)]

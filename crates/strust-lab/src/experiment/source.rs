@@ -4,15 +4,15 @@ use crate::{
     Error,
     data::{
         experiment::{MAX_EPOCHS, MAX_JOBS, MAX_SEEDS, MethodSpec, ProblemSpec},
-        parameters::Parameters,
+        parameters::{Parameters, number},
         paths::{path_of, text_of},
     },
     format::{NAME_RULE, control_character, in_one_line, is_name, plain, written},
     io::data_file,
-    registry::{Entry, nearest, problems},
+    registry::{Entry, hint, nearest, problems},
 };
 use std::{
-    collections::{BTreeMap, BTreeSet, btree_map},
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -78,11 +78,7 @@ impl<'a> Source<'a> {
     /// Refuses keys that are not known.
     pub fn check_keys(&self, known: &[&str]) -> Result<(), Error> {
         let Some(key) = self.table.keys().find(|key| !known.contains(&key.as_str())) else { return Ok(()) };
-        let hint = match nearest(key, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("known here: {}", known.join(", ")),
-        };
-        Err(self.error(&[key], format!("unknown key `{key}`; {hint}")))
+        Err(self.error(&[key], format!("unknown key `{key}`; {}", hint(key, known))))
     }
 
     /// A text.
@@ -142,17 +138,10 @@ impl<'a> Source<'a> {
             let n = u64::try_from(n).ok().filter(|n| (1..=MAX_SEEDS).contains(n)).ok_or_else(wrong)?;
             return Ok((0..n).collect());
         }
-        let list = value.as_array().ok_or_else(wrong)?;
-        let (mut seeds, mut known) = (Vec::new(), BTreeSet::new());
-        for seed in list {
-            let seed =
-                seed.as_integer().and_then(|s| u64::try_from(s).ok()).filter(|&s| s < MAX_SEEDS).ok_or_else(wrong)?;
-            if !known.insert(seed) {
-                return Err(wrong());
-            }
-            seeds.push(seed);
-        }
-        if seeds.is_empty() { Err(wrong()) } else { Ok(seeds) }
+        let seed = |seed: &toml::Value| u64::try_from(seed.as_integer()?).ok().filter(|&seed| seed < MAX_SEEDS);
+        let seeds: Option<Vec<u64>> = value.as_array().and_then(|list| list.iter().map(seed).collect());
+        let different = |seeds: &Vec<u64>| seeds.iter().collect::<BTreeSet<_>>().len() == seeds.len();
+        seeds.filter(|seeds| !seeds.is_empty() && different(seeds)).ok_or_else(wrong)
     }
 
     /// The section `[key]`.
@@ -290,16 +279,11 @@ impl<'a> Source<'a> {
                 parameters.retain(|key, _| !problems::synthetic(entry.name).contains(&key.as_str()));
             }
             // The settings of a grid share their data file.
-            let checksum = match data_file::path(&parameters) {
-                None => None,
-                Some(path) => Some(match checksums.entry(path) {
-                    btree_map::Entry::Occupied(known) => String::clone(known.get()),
-                    btree_map::Entry::Vacant(place) => {
-                        let sum = data_file::checksum_of(place.key())?;
-                        place.insert(sum).clone()
-                    }
-                }),
-            };
+            let path = data_file::path(&parameters);
+            if let Some(path) = path.as_ref().filter(|path| !checksums.contains_key(*path)) {
+                checksums.insert(path.clone(), data_file::checksum_of(path)?);
+            }
+            let checksum = path.map(|path| checksums[&path].clone());
             problems.push(ProblemSpec { name, kind: entry.name.into(), parameters, checksum });
         }
         Ok(problems)
@@ -332,7 +316,6 @@ fn labeled(name: &str, parameters: &Parameters, varied: &[String]) -> String {
 
 /// Whether two values of a list are equal; 1 and 1.0 are.
 fn has_twice(list: &[toml::Value]) -> bool {
-    let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
     // The sum turns −0 into 0. Two NaN differ, but neither is ever allowed.
     let key = |value: &toml::Value| match number(value) {
         Some(number) => (true, format!("{:x}", (number + 0.0).to_bits())),

@@ -3,8 +3,8 @@
 use super::axis::{Scale, Ticks, drawn};
 use super::font::{cut, label_width, width};
 use super::scene::{Anchor, Ink, Label, Place, Reading, Scene, SeriesPart, Shape};
-use super::{Figure, FigureFrame, Point, Series, Theme};
-use crate::format::plural;
+use super::{Figure, Point, Series, Theme};
+use crate::{data::style::FigureStyle, format::plural};
 
 const EDGE: f32 = 10.0;
 /// Sizes of text.
@@ -49,17 +49,17 @@ struct Drawn {
 }
 
 /// Lays out a figure.
-pub(super) fn scene(figure: &Figure, theme: Theme, frame: &FigureFrame) -> Scene {
-    let page = frame.width;
+pub(super) fn scene(figure: &Figure, theme: Theme, style: &FigureStyle) -> Scene {
+    let page = style.width as f32;
     let mut shapes = vec![];
     let mut top = EDGE;
-    if theme == Theme::File && frame.title && !figure.title.is_empty() {
+    if theme == Theme::File && style.titles && !figure.title.is_empty() {
         let label = Label::plain(&cut(&figure.title, TITLE, page - 2.0 * EDGE));
         shapes.push(text((EDGE, top + TITLE), label, TITLE, Anchor::Start, Ink::Text));
         top += TITLE + 12.0;
     }
     top = legend(figure, page, top, &mut shapes);
-    let bottom = top + frame.height;
+    let bottom = top + style.height as f32;
     let height = bottom + 46.0;
 
     let Some((x, y)) = scales(figure) else {

@@ -33,7 +33,8 @@ mod png;
 mod scene;
 mod svg;
 
-pub use crate::data::figure::{Axis, Figure, FigureFrame, Point, Series};
+pub use crate::data::figure::{Axis, Figure, Point, Series};
+use crate::data::style::FigureStyle;
 use scene::Ink;
 
 /// Where an SVG figure is shown.
@@ -65,29 +66,29 @@ impl Figure {
     /// The figure as an `<svg>` element.
     #[must_use]
     pub fn svg(&self, theme: Theme) -> String {
-        self.svg_in(&FigureFrame::default(), theme)
+        self.svg_in(&FigureStyle::default(), theme)
     }
 
-    /// The figure as an `<svg>` element in a frame of your choice.
+    /// The figure as an `<svg>` element with the size and the title of a style.
     #[must_use]
-    pub fn svg_in(&self, frame: &FigureFrame, theme: Theme) -> String {
-        svg::document(self, &layout::scene(self, theme, frame), theme)
+    pub fn svg_in(&self, style: &FigureStyle, theme: Theme) -> String {
+        svg::document(self, &layout::scene(self, theme, style), theme)
     }
 
     /// The figure as a PNG picture, with `scale` pixels per pixel of the SVG file.
     pub fn png(&self, scale: f32) -> Result<Vec<u8>, FigureError> {
-        self.png_in(&FigureFrame::default(), scale)
+        self.png_in(&FigureStyle::default(), scale)
     }
 
-    /// The figure as a PNG picture in a frame of your choice.
-    pub fn png_in(&self, frame: &FigureFrame, scale: f32) -> Result<Vec<u8>, FigureError> {
-        png::encode(&layout::scene(self, Theme::File, frame), scale)
+    /// The figure as a PNG picture with the size and the title of a style.
+    pub fn png_in(&self, style: &FigureStyle, scale: f32) -> Result<Vec<u8>, FigureError> {
+        png::encode(&layout::scene(self, Theme::File, style), scale)
     }
 
     /// The figure as a PDF page of the size of the figure, for a paper. Texts are outlines, so it needs no font.
     #[must_use]
-    pub fn pdf_in(&self, frame: &FigureFrame) -> Vec<u8> {
-        pdf::document(&self.title, &layout::scene(self, Theme::File, frame))
+    pub fn pdf_in(&self, style: &FigureStyle) -> Vec<u8> {
+        pdf::document(&self.title, &layout::scene(self, Theme::File, style))
     }
 }
 
@@ -112,6 +113,12 @@ fn colors(ink: Ink) -> (&'static str, &'static str, String) {
         Ink::Axis => ("#7a838d", "#8b949e", "--figure-axis".into()),
         Ink::Grid => ("#e3e6ea", "#30363d", "--figure-grid".into()),
     }
+}
+
+/// Red, green and blue of an ink on white.
+fn rgb(ink: Ink) -> [u8; 3] {
+    let hex = colors(ink).0;
+    [1, 3, 5].map(|at| hex.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok()).unwrap_or(0))
 }
 
 /// The CSS variables that [`Theme::Inline`] refers to, for a light page and, if the reader prefers it, a dark page.

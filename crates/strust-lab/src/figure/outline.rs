@@ -1,11 +1,31 @@
-//! Paths that pictures and PDF pages draw: lines, and the outlines of texts.
+//! Paths that pictures and PDF pages draw: lines, areas, and the outlines of texts.
 
 use super::font::{FONT, advance, glyph, scale, start, width};
-use super::scene::{Anchor, Label, Place};
+use super::scene::{Anchor, Ink, Label, Place, Shape};
 use zeno::{Command, Point};
 
+/// What draws paths.
+pub(super) trait Canvas {
+    fn stroke(&mut self, path: &[Command], ink: Ink, width: f32, dash: &[f32]);
+    fn fill(&mut self, path: &[Command], ink: Ink, opacity: f32);
+
+    /// Draws shapes as paths.
+    fn draw(&mut self, shapes: &[Shape]) {
+        for shape in shapes {
+            match shape {
+                Shape::Line { points, ink, width, dash } => self.stroke(&path(points, false), *ink, *width, dash),
+                Shape::Area { points, ink, opacity } => self.fill(&path(points, true), *ink, *opacity),
+                Shape::Text { at, label, size, anchor, ink, upright } => {
+                    self.fill(&outline(label, *size, *anchor, *at, *upright), *ink, 1.0);
+                }
+                Shape::Group { shapes, .. } => self.draw(shapes),
+            }
+        }
+    }
+}
+
 /// A line through points, closed or open.
-pub(super) fn path(points: &[Place], close: bool) -> Vec<Command> {
+fn path(points: &[Place], close: bool) -> Vec<Command> {
     let mut path: Vec<Command> = points.iter().map(|&(x, y)| Command::LineTo(Point::new(x, y))).collect();
     if let Some(Command::LineTo(first)) = path.first().copied() {
         path[0] = Command::MoveTo(first);
@@ -17,7 +37,7 @@ pub(super) fn path(points: &[Place], close: bool) -> Vec<Command> {
 }
 
 /// The outlines of a label at a position; `upright` turns it to read from bottom to top.
-pub(super) fn outline(label: &Label, size: f32, anchor: Anchor, at: Place, upright: bool) -> Vec<Command> {
+fn outline(label: &Label, size: f32, anchor: Anchor, at: Place, upright: bool) -> Vec<Command> {
     let begin = start(label, size, anchor);
     let mut pen = Pen { path: vec![], at, upright, from: (begin, 0.0), scale: 1.0 };
     pen.write(&label.base, size);

@@ -1,8 +1,8 @@
 //! A scene as a PDF page.
 
-use super::colors;
-use super::outline::{outline, path};
-use super::scene::{Ink, Scene, Shape};
+use super::outline::Canvas;
+use super::rgb;
+use super::scene::{Ink, Scene};
 use std::{collections::BTreeSet, fmt::Write as _};
 use zeno::{Command, Point};
 
@@ -61,37 +61,6 @@ impl Content {
         self.operations.push('\n');
     }
 
-    fn draw(&mut self, shapes: &[Shape]) {
-        for shape in shapes {
-            match shape {
-                Shape::Line { points, ink, width, dash } => {
-                    self.add(&color(*ink), "RG");
-                    self.add(&[*width], "w");
-                    // Round joins.
-                    self.add(&[1.0], "j");
-                    self.operations.push('[');
-                    self.add(dash, "] 0 d");
-                    self.trace(&path(points, false));
-                    self.add(&[], "S");
-                }
-                Shape::Area { points, ink, opacity } => self.fill(&path(points, true), *ink, *opacity),
-                Shape::Text { at, label, size, anchor, ink, upright } => {
-                    self.fill(&outline(label, *size, *anchor, *at, *upright), *ink, 1.0);
-                }
-                Shape::Group { shapes, .. } => self.draw(shapes),
-            }
-        }
-    }
-
-    fn fill(&mut self, path: &[Command], ink: Ink, opacity: f32) {
-        let thousandths = (1000.0 * opacity).round() as u32;
-        self.opacities.insert(thousandths);
-        self.add(&[], &format!("/a{thousandths} gs"));
-        self.add(&color(ink), "rg");
-        self.trace(path);
-        self.add(&[], "f");
-    }
-
     fn trace(&mut self, path: &[Command]) {
         let at = |point: Point| ((100.0 * point.x).round() / 100.0, (100.0 * point.y).round() / 100.0);
         let mut pen = (0.0, 0.0);
@@ -126,11 +95,29 @@ impl Content {
     }
 }
 
+impl Canvas for Content {
+    fn stroke(&mut self, path: &[Command], ink: Ink, width: f32, dash: &[f32]) {
+        self.add(&color(ink), "RG");
+        self.add(&[width], "w");
+        // Round joins.
+        self.add(&[1.0], "j");
+        self.operations.push('[');
+        self.add(dash, "] 0 d");
+        self.trace(path);
+        self.add(&[], "S");
+    }
+
+    fn fill(&mut self, path: &[Command], ink: Ink, opacity: f32) {
+        let thousandths = (1000.0 * opacity).round() as u32;
+        self.opacities.insert(thousandths);
+        self.add(&[], &format!("/a{thousandths} gs"));
+        self.add(&color(ink), "rg");
+        self.trace(path);
+        self.add(&[], "f");
+    }
+}
+
 /// Red, green and blue from 0 to 1, on white paper.
 fn color(ink: Ink) -> [f32; 3] {
-    let hex = colors(ink).0;
-    [1, 3, 5].map(|at| {
-        let channel = hex.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        f32::from(channel.unwrap_or(0)) / 255.0
-    })
+    rgb(ink).map(|channel| f32::from(channel) / 255.0)
 }

@@ -1,8 +1,8 @@
 //! A scene as a PNG picture.
 
-use super::outline::{outline, path};
-use super::scene::{Ink, Scene, Shape};
-use super::{FigureError, colors};
+use super::outline::Canvas;
+use super::scene::{Ink, Scene};
+use super::{FigureError, rgb};
 use flate2::{Compression, Crc, write::ZlibEncoder};
 use std::io::{self, Write};
 use zeno::{Command, Fill, Join, Mask, Stroke, Style, Transform};
@@ -31,29 +31,8 @@ struct Picture {
 }
 
 impl Picture {
-    fn draw(&mut self, shapes: &[Shape]) {
-        for shape in shapes {
-            match shape {
-                Shape::Line { points, ink, width, dash } => {
-                    let mut stroke = Stroke::new(*width);
-                    stroke.join(Join::Round).dash(dash, 0.0);
-                    self.paint(&path(points, false), stroke.into(), *ink, 1.0);
-                }
-                Shape::Area { points, ink, opacity } => {
-                    self.paint(&path(points, true), Fill::NonZero.into(), *ink, *opacity);
-                }
-                Shape::Text { at, label, size, anchor, ink, upright } => {
-                    let path = outline(label, *size, *anchor, *at, *upright);
-                    self.paint(&path, Fill::NonZero.into(), *ink, 1.0);
-                }
-                Shape::Group { shapes, .. } => self.draw(shapes),
-            }
-        }
-    }
-
     fn paint(&mut self, path: &[Command], style: Style, ink: Ink, opacity: f32) {
-        let channel = |at: usize| u8::from_str_radix(colors(ink).0.get(at..at + 2).unwrap_or("0"), 16).unwrap_or(0);
-        let color = [channel(1), channel(3), channel(5)];
+        let color = rgb(ink);
         let opacity = (opacity * 255.0).round() as u32;
         let (mask, place) =
             Mask::new(path).style(style).transform(Some(Transform::scale(self.scale, self.scale))).render();
@@ -95,5 +74,17 @@ impl Picture {
             file.extend(sum.sum().to_be_bytes());
         }
         Ok(file)
+    }
+}
+
+impl Canvas for Picture {
+    fn stroke(&mut self, path: &[Command], ink: Ink, width: f32, dash: &[f32]) {
+        let mut stroke = Stroke::new(width);
+        stroke.join(Join::Round).dash(dash, 0.0);
+        self.paint(path, stroke.into(), ink, 1.0);
+    }
+
+    fn fill(&mut self, path: &[Command], ink: Ink, opacity: f32) {
+        self.paint(path, Fill::NonZero.into(), ink, opacity);
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn document(figure: &Figure, scene: &Scene, theme: Theme) -> String {
             format!(
                 "class=\"figure\" width=\"100%\" data-x=\"{}\" data-plot=\"{}\"",
                 escape(&figure.x.label),
-                plot(scene)
+                scene.plot.map(number).join(" ")
             )
         }
     };
@@ -62,10 +62,6 @@ fn description(figure: &Figure) -> String {
         Some(format!("{}: from {:.2e} to {:.2e}. ", series.name, first.y, last.y))
     });
     format!("{} against {}. {}", figure.y.label, figure.x.label, ends.collect::<String>()).trim_end().to_owned()
-}
-
-fn plot(scene: &Scene) -> String {
-    scene.plot.map(number).join(" ")
 }
 
 /// Two decimals, without trailing zeros.

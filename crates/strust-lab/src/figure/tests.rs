@@ -124,7 +124,7 @@ fn values_that_are_not_positive_are_at_a_marked_floor_of_a_logarithmic_axis() {
         let figure = figure(vec![series("str", values)], true);
         assert_eq!(figure.svg(Theme::File).matches("stroke=\"#0072b2\"").count(), 2, "the line has no gap");
         assert!(figure.svg(Theme::File).contains(">≤ 0<"), "the floor is marked");
-        let scene = layout::scene(&figure, Theme::File, &FigureFrame::default());
+        let scene = layout::scene(&figure, Theme::File, &FigureStyle::default());
         let samples = scene.shapes.iter().find_map(|shape| match shape {
             scene::Shape::Group { part: scene::SeriesPart::Curve(samples), .. } => Some(samples),
             _ => None,
@@ -139,7 +139,7 @@ fn values_that_are_not_positive_are_at_a_marked_floor_of_a_logarithmic_axis() {
 #[test]
 fn a_figure_has_the_size_and_the_formats_of_a_frame() {
     let figure = figure(vec![series("str", &[1.0, 0.1, 0.01])], true);
-    let frame = FigureFrame { width: 300.0, height: 150.0, title: false };
+    let frame = FigureStyle { width: 300, height: 150, titles: false, ..FigureStyle::default() };
     let svg = figure.svg_in(&frame, Theme::File);
     assert!(
         svg.contains("width=\"300\"") && !svg.contains(">Gap after &lt;every&gt; epoch &amp; &quot;more&quot;</text>")
@@ -164,7 +164,7 @@ fn series_without_names_of_their_own_are_gray_and_counted() {
 fn a_band_that_reaches_zero_is_cut_at_the_bottom() {
     let points = [1.0, 0.1].map(|y| Point { x: 1.0 / y, y, low: y - 2.0, high: y + 2.0 });
     let series = Series { name: "str".into(), color: 0, points: points.into() };
-    let scene = layout::scene(&figure(vec![series], true), Theme::File, &FigureFrame::default());
+    let scene = layout::scene(&figure(vec![series], true), Theme::File, &FigureStyle::default());
     let bottom = scene.plot[3];
     let bands = scene.shapes.iter().flat_map(|shape| match shape {
         scene::Shape::Group { part: scene::SeriesPart::Band, shapes, .. } => shapes.iter(),
@@ -213,7 +213,7 @@ proptest! {
             prop_assert_eq!(well_formed(&svg), Ok(()));
             prop_assert!(!svg.contains("NaN,") && !svg.contains("inf,"), "a position is not a number");
         }
-        let scene = layout::scene(&figure, Theme::File, &FigureFrame::default());
+        let scene = layout::scene(&figure, Theme::File, &FigureStyle::default());
         let [left, top, right, bottom] = scene.plot;
         for shape in &scene.shapes {
             if let scene::Shape::Group { part: scene::SeriesPart::Curve(samples), .. } = shape {

@@ -15,9 +15,12 @@ use strust::{ranks::Group, saved::Saved};
 const FORMAT: &str = "2";
 const MAGIC: &str = "strust-checkpoint";
 
-/// Everything that a job needs to resume, except the method's state.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(crate) struct Head {
+/// Everything that a job needs to resume.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Checkpoint {
+    /// Its file.
+    #[serde(skip)]
+    pub path: PathBuf,
     /// The version of strust that wrote it.
     pub version: String,
     /// The checksum of the job it belongs to.
@@ -27,34 +30,20 @@ pub(crate) struct Head {
     /// Length of `timings.jsonl` at this point.
     pub timings: u64,
     /// The checksums of both logs up to these lengths. Checkpoints of earlier programs have none.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksums: Option<[u64; 2]>,
     /// Totals so far.
     pub totals: Totals,
     /// Whether the job is done.
     pub done: bool,
     /// The state of the problem in addition to the point.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra_state: Vec<u8>,
+    /// The method's state.
+    pub state: Saved,
 }
 
-/// The map in a file.
-#[derive(Serialize)]
-struct Whole<'a> {
-    version: &'a str,
-    job: u64,
-    records: u64,
-    timings: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    checksums: Option<[u64; 2]>,
-    totals: Totals,
-    done: bool,
-    #[serde(skip_serializing_if = "<[u8]>::is_empty")]
-    extra_state: &'a [u8],
-    state: &'a Saved,
-}
-
-impl Head {
+impl Checkpoint {
     /// The logs at this point: `records.jsonl` and `timings.jsonl`.
     pub fn logs(&self) -> [LogMark; 2] {
         let checksum = |i: usize| self.checksums.map(|sums| sums[i]);
@@ -64,42 +53,25 @@ impl Head {
         ]
     }
 
-    /// Writes this and a method's state atomically.
-    pub fn save(&self, path: &Path, state: &Saved) -> Result<(), Error> {
-        let Self { version, job, records, timings, checksums, totals, done, extra_state } = self;
-        let (&job, &records, &timings, &checksums, &totals, &done) = (job, records, timings, checksums, totals, done);
-        let whole = Whole { version, job, records, timings, checksums, totals, done, extra_state, state };
-        let body = rmp_serde::to_vec_named(&whole).map_err(|e| Error::saved(path, e.to_string()))?;
+    /// Writes its file atomically.
+    pub fn save(&self) -> Result<(), Error> {
+        let body = self.body()?;
         let mut bytes = format!("{MAGIC} {FORMAT} {:016x}\n", checksum(&body)).into_bytes();
         bytes.extend(body);
-        atomic::write(path, &bytes)
+        atomic::write(&self.path, &bytes)
     }
-}
 
-/// A saved checkpoint.
-#[derive(Debug)]
-pub(crate) struct Checkpoint {
-    /// Everything but the method's state.
-    pub head: Head,
-    /// The method's state.
-    pub state: Saved,
-    path: PathBuf,
-    body: Vec<u8>,
-}
-
-impl Checkpoint {
     /// Reads the checkpoint of the job with that checksum; `None` if there is no file.
     pub fn load(path: &Path, job: u64) -> Result<Option<Self>, Error> {
-        body(path, job)?.map(|body| Self::from_body(path, body)).transpose()
+        body(path, job)?.map(|body| Self::from_body(path, &body)).transpose()
     }
 
-    fn from_body(path: &Path, body: Vec<u8>) -> Result<Self, Error> {
-        #[derive(Deserialize)]
-        struct WithState {
-            state: Saved,
-        }
-        let WithState { state } = parse(path, &body)?;
-        Ok(Self { head: parse(path, &body)?, state, path: path.into(), body })
+    fn body(&self) -> Result<Vec<u8>, Error> {
+        rmp_serde::to_vec_named(self).map_err(|e| self.refuse(e))
+    }
+
+    fn from_body(path: &Path, body: &[u8]) -> Result<Self, Error> {
+        Ok(Self { path: path.into(), ..parse(path, body)? })
     }
 
     /// Gives the checkpoint of rank 0 to all ranks; the others pass `None`.
@@ -107,9 +79,9 @@ impl Checkpoint {
         if team.size() == 1 {
             return Ok(own);
         }
-        let mut body = own.map_or_else(Vec::new, |own| own.body);
+        let mut body = own.map_or_else(|| Ok(Vec::new()), |own| own.body())?;
         team.broadcast(&mut body)?;
-        if body.is_empty() { Ok(None) } else { Self::from_body(path, body).map(Some) }
+        if body.is_empty() { Ok(None) } else { Self::from_body(path, &body).map(Some) }
     }
 
     /// An error for a part that cannot be used.
@@ -128,11 +100,7 @@ fn damaged(path: &Path, what: &str) -> Error {
 
 /// The checkpoint's map. It must be complete and belong to this version and this job. `None` if there is no file.
 fn body(path: &Path, job: u64) -> Result<Option<Vec<u8>>, Error> {
-    let mut bytes = match stream::read_saved(path) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(Error::io("read", path)(e)),
-    };
+    let Some(mut bytes) = stream::read_if_there(path)? else { return Ok(None) };
     let damaged = |what: &str| damaged(path, what);
 
     let end = bytes.iter().position(|&b| b == b'\n').ok_or_else(|| damaged("is truncated"))?;

@@ -19,34 +19,46 @@ use strust_data::read::open_plain;
 pub(crate) const RECORDS: &str = "records.jsonl";
 pub(crate) const TIMINGS: &str = "timings.jsonl";
 
-/// The values of the lines that `keep` accepts. Other lines are not parsed.
-pub(crate) fn read<T: DeserializeOwned>(path: &Path, keep: impl Fn(&str) -> bool) -> Result<Vec<T>, Error> {
-    let file = BufReader::new(open_plain(path).map_err(Error::io("read", path))?);
-    let mut values = Vec::new();
-    for (i, line) in file.lines().enumerate() {
-        let line = line.map_err(Error::io("read", path))?;
+/// Passes the number and the value of each line that `keep` accepts to `each`; other lines are not parsed. A log that is
+/// `growing` may still be written: a last line that is not complete is left out, and one that does not exist yet has no
+/// lines.
+pub(crate) fn for_each<T: DeserializeOwned>(
+    path: &Path,
+    growing: bool,
+    keep: impl Fn(&str) -> bool,
+    mut each: impl FnMut(usize, T) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut file = match open_plain(path) {
+        Ok(file) => BufReader::new(file),
+        Err(e) if growing && e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(Error::io("read", path)(e)),
+    };
+    let (mut line, mut number) = (String::new(), 0);
+    loop {
+        line.clear();
+        number += 1;
+        if file.read_line(&mut line).map_err(Error::io("read", path))? == 0 || growing && !line.ends_with('\n') {
+            return Ok(());
+        }
         if keep(&line) {
-            let value = serde_json::from_str(&line).map_err(|e| Error::saved(path, format!("line {}: {e}", i + 1)))?;
-            values.push(value);
+            let value = serde_json::from_slice(line.as_bytes());
+            each(number, value.map_err(|e| Error::saved(path, format!("line {number}: {e}")))?)?;
         }
     }
-    Ok(values)
 }
 
-/// The same for a log that may still be written: a last line that is not complete is left out. A log that does not exist
-/// yet has no lines.
-pub(crate) fn read_so_far<T: DeserializeOwned>(path: &Path, keep: impl Fn(&str) -> bool) -> Result<Vec<T>, Error> {
-    let mut text = String::new();
-    match open_plain(path).and_then(|mut file| file.read_to_string(&mut text)) {
-        Ok(_) => {}
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(Error::io("read", path)(e)),
-    }
-    let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
-    let parse = |(i, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|e| Error::saved(path, format!("line {}: {e}", i + 1)))
-    };
-    whole.lines().enumerate().filter(|(_, line)| keep(line)).map(parse).collect()
+/// The values of these lines.
+pub(crate) fn read<T: DeserializeOwned>(
+    path: &Path,
+    growing: bool,
+    keep: impl Fn(&str) -> bool,
+) -> Result<Vec<T>, Error> {
+    let mut values = Vec::new();
+    for_each(path, growing, keep, |_, value| {
+        values.push(value);
+        Ok(())
+    })?;
+    Ok(values)
 }
 
 /// The state of a log at a checkpoint.

@@ -164,11 +164,11 @@ impl Plan {
         let Some(saved) = Checkpoint::load(&checkpoint_file(folder), job.checksum(&self.experiment))? else {
             return Ok(false);
         };
-        if !saved.head.done {
+        if !saved.done {
             return Ok(false);
         }
         let lengthened = self.experiment.first_epochs.is_some() && !job.tuning;
-        for (name, mark) in [RECORDS, TIMINGS].iter().zip(saved.head.logs()) {
+        for (name, mark) in [RECORDS, TIMINGS].iter().zip(saved.logs()) {
             let path = folder.join(name);
             // A lengthened run that was stopped before its next checkpoint has longer logs. The job cuts them off.
             if lengthened && std::fs::metadata(&path).is_ok_and(|data| data.len() > mark.length) {
@@ -177,7 +177,7 @@ impl Plan {
             mark.check_end(&path)?;
         }
         if lengthened {
-            let timings: Vec<Timing> = jsonl::read(&folder.join(TIMINGS), |_| true)?;
+            let timings: Vec<Timing> = jsonl::read(&folder.join(TIMINGS), false, |_| true)?;
             return Ok(timings.last().is_some_and(|last| last.epoch >= job.epochs));
         }
         Ok(true)
@@ -233,13 +233,10 @@ pub(crate) fn save_failure(folder: &Path, job: u64, failure: &Failure) -> Result
 /// The failure of the job with this checksum, if it failed.
 pub(crate) fn load_failure(folder: &Path, job: u64) -> Result<Option<Failure>, Error> {
     let path = folder.join(FAILED);
-    match stream::read_saved(&path) {
-        Ok(text) => match serde_json::from_slice::<Failed>(&text) {
-            Ok(failed) if failed.job == job => Ok(Some(failed.failure)),
-            Ok(_) => Err(Error::saved(&path, "belongs to other settings: remove the job's folder and resume")),
-            Err(e) => Err(Error::saved(&path, format!("{e}: remove the job's folder and resume"))),
-        },
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(Error::io("read", &path)(e)),
+    let Some(text) = stream::read_if_there(&path)? else { return Ok(None) };
+    match serde_json::from_slice::<Failed>(&text) {
+        Ok(failed) if failed.job == job => Ok(Some(failed.failure)),
+        Ok(_) => Err(Error::saved(&path, "belongs to other settings: remove the job's folder and resume")),
+        Err(e) => Err(Error::saved(&path, format!("{e}: remove the job's folder and resume"))),
     }
 }

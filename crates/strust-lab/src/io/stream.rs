@@ -1,6 +1,6 @@
 //! Files that are read piece by piece, so that their length does not matter.
 
-use crate::data::Checksum;
+use crate::{Error, data::Checksum};
 use std::{
     fs::File,
     io::{self, Read},
@@ -33,6 +33,15 @@ pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     Ok(text)
+}
+
+/// The contents of a file that the program may have written; `None` if there is none.
+pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    match read_saved(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io("read", path)(e)),
+    }
 }
 
 /// The most bytes of a file that the program has written, such as a plan.

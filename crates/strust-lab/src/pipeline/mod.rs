@@ -4,7 +4,7 @@ mod publish;
 mod unfinished;
 
 pub use publish::publish;
-pub(crate) use publish::{PublishedRecords, check_publish};
+pub(crate) use publish::publish_plans;
 
 use crate::{
     Error,
@@ -108,7 +108,7 @@ fn finish(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, 
     run::run_jobs(folder, RUNS, &jobs(plan, false), options)?;
     options.team.meanwhile(|| {
         let summary = summarize(folder, plan)?;
-        write_summary(folder, &summary)?;
+        write_summary(folder, &summary, &report::csv::curves(&summary))?;
         Ok(summary)
     })
 }
@@ -124,10 +124,10 @@ fn summarize(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
     Ok(summary)
 }
 
-/// Writes the summary and its report.
-fn write_summary(folder: &Path, summary: &Summary) -> Result<(), Error> {
+/// Writes the summary, also as CSV, and its report.
+pub(crate) fn write_summary(folder: &Path, summary: &Summary, csv: &str) -> Result<(), Error> {
     atomic::write_json(&folder.join("summary.json"), summary)?;
-    atomic::write(&folder.join("summary.csv"), report::csv::curves(summary).as_bytes())?;
+    atomic::write(&folder.join("summary.csv"), csv.as_bytes())?;
     report::write(folder, &report::arranged(vec![summary.clone()], &summary.figures))
 }
 

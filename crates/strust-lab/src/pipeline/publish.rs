@@ -4,12 +4,16 @@ use super::{load_summary, write_summary};
 use crate::{
     Error,
     analyze::{Finished, Outcome, outcome},
-    data::{plan::Plan, record::EpochRecord, summary::Failure},
+    data::{
+        plan::Plan,
+        record::EpochRecord,
+        summary::{Failure, Summary},
+    },
     io::{
         atomic,
         results::{holds_run, load_summary_file},
     },
-    report::in_the_way,
+    report::{csv, in_the_way},
 };
 use serde::Serialize;
 use std::path::Path;
@@ -31,51 +35,27 @@ enum PublishedLine<'a> {
 
 const FILES: [&str; 4] = ["records.jsonl", "summary.json", "summary.csv", "report.html"];
 
-/// The lines of the published `records.jsonl`.
-#[derive(Default)]
-pub(crate) struct PublishedRecords(Vec<u8>);
-
-impl PublishedRecords {
-    /// Adds every epoch of a job.
-    fn add(&mut self, job: &str, outcome: &Outcome) -> Result<(), Error> {
-        self.add_from(job, outcome, 0)
-    }
-
-    /// Adds the last epoch of a job.
-    pub fn add_last(&mut self, job: &str, outcome: &Outcome) -> Result<(), Error> {
-        let epochs = match outcome {
-            Outcome::Finished(finished) => finished.epochs.len(),
-            Outcome::Failed(_) => 0,
-        };
-        self.add_from(job, outcome, epochs.saturating_sub(1))
-    }
-
-    fn add_from(&mut self, job: &str, outcome: &Outcome, first: usize) -> Result<(), Error> {
-        match outcome {
-            Outcome::Failed(Failure { error, .. }) => self.line(&PublishedLine::Failed { job, error }),
-            Outcome::Finished(Finished { epochs, seconds, .. }) => {
-                let lines = epochs.iter().zip(seconds).skip(first);
-                lines
-                    .map(|(record, &seconds)| PublishedLine::Epoch { job, record, seconds })
-                    .try_for_each(|line| self.line(&line))
-            }
-        }
-    }
-
-    fn line(&mut self, line: &PublishedLine) -> Result<(), Error> {
-        serde_json::to_writer(&mut self.0, line).map_err(|e| Error::saved(Path::new(FILES[0]), e.to_string()))?;
-        self.0.push(b'\n');
+/// Adds the lines of a job: every epoch, or only the last one.
+fn add(job: &str, outcome: &Outcome, only_last: bool, lines: &mut Vec<u8>) -> serde_json::Result<()> {
+    let mut add = |line: &PublishedLine| {
+        serde_json::to_writer(&mut *lines, line)?;
+        lines.push(b'\n');
         Ok(())
-    }
-
-    /// Writes them into a folder.
-    pub fn write(&self, to: &Path) -> Result<(), Error> {
-        atomic::write(&to.join(FILES[0]), &self.0)
+    };
+    match outcome {
+        Outcome::Failed(Failure { error, .. }) => add(&PublishedLine::Failed { job, error }),
+        Outcome::Finished(Finished { epochs, seconds, .. }) => {
+            let first = if only_last { epochs.len().saturating_sub(1) } else { 0 };
+            let records = epochs.iter().zip(seconds).skip(first);
+            records
+                .map(|(record, &seconds)| PublishedLine::Epoch { job, record, seconds })
+                .try_for_each(|line| add(&line))
+        }
     }
 }
 
 /// Checks that results may be published to a folder: only earlier published files may be replaced.
-pub(crate) fn check_publish(to: &Path) -> Result<(), Error> {
+fn check_publish(to: &Path) -> Result<(), Error> {
     if holds_run(to) {
         return Err(Error::saved(to, "this is the folder of a run: choose another folder to publish to"));
     }
@@ -91,12 +71,25 @@ pub(crate) fn check_publish(to: &Path) -> Result<(), Error> {
 pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
     let plan = Plan::load(folder)?;
     let summary = load_summary(folder)?;
+    publish_plans(folder, to, [&plan], &summary, &csv::curves(&summary), false)
+}
+
+/// The same for the jobs of several plans, with these contents of `summary.csv`; `only_last`: one line per job.
+pub(crate) fn publish_plans<'a>(
+    folder: &Path,
+    to: &Path,
+    plans: impl IntoIterator<Item = &'a Plan>,
+    summary: &Summary,
+    csv: &str,
+    only_last: bool,
+) -> Result<(), Error> {
     check_publish(to)?;
-    let mut records = PublishedRecords::default();
-    for job in &plan.jobs {
-        records.add(&job.name, &outcome(folder, &plan, job)?)?;
+    let (records, mut lines) = (to.join(FILES[0]), Vec::new());
+    for (plan, job) in plans.into_iter().flat_map(|plan| plan.jobs.iter().map(move |job| (plan, job))) {
+        let added = add(&job.name, &outcome(folder, plan, job)?, only_last, &mut lines);
+        added.map_err(|e| Error::saved(&records, e.to_string()))?;
     }
     atomic::make_folder(to)?;
-    records.write(to)?;
-    write_summary(to, &summary)
+    atomic::write(&records, &lines)?;
+    write_summary(to, summary, csv)
 }

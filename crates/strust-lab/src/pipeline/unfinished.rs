@@ -31,10 +31,18 @@ pub(super) fn summarize(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
         if seeds.iter().any(|(_, _, finished)| *finished) {
             seeds.retain(|(_, outcome, finished)| *finished || is_failed(outcome));
         }
-        let shortest = seeds.iter().filter_map(|(_, outcome, _)| epochs(outcome)).min().unwrap_or(0);
-        for (job, outcome, _) in seeds {
+        let finished = |outcome: &Outcome| match outcome {
+            Outcome::Finished(Finished { epochs, .. }) => Some(epochs.len()),
+            Outcome::Failed(_) => None,
+        };
+        let shortest = seeds.iter().filter_map(|(_, outcome, _)| finished(outcome)).min().unwrap_or(0);
+        for (job, mut outcome, _) in seeds {
+            if let Outcome::Finished(Finished { epochs, seconds, .. }) = &mut outcome {
+                epochs.truncate(shortest);
+                seconds.truncate(shortest);
+            }
             shown.jobs.push(job.clone());
-            outcomes.insert(job.name.clone(), truncated(outcome, shortest));
+            outcomes.insert(job.name.clone(), outcome);
         }
     }
     if shown.jobs.is_empty() {
@@ -63,22 +71,4 @@ pub(super) fn summarize(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
 
 fn is_failed(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed(_))
-}
-
-fn epochs(outcome: &Outcome) -> Option<usize> {
-    match outcome {
-        Outcome::Finished(finished) => Some(finished.epochs.len()),
-        Outcome::Failed(_) => None,
-    }
-}
-
-fn truncated(outcome: Outcome, epochs: usize) -> Outcome {
-    match outcome {
-        Outcome::Finished(Finished { seed, epochs: mut records, mut seconds }) => {
-            records.truncate(epochs);
-            seconds.truncate(epochs);
-            Outcome::Finished(Finished { seed, epochs: records, seconds })
-        }
-        failed @ Outcome::Failed(_) => failed,
-    }
 }

@@ -1,8 +1,8 @@
 //! How a method or a problem is listed, and how its parameters are checked and completed.
 
-use crate::data::parameters::Parameters;
+use crate::data::parameters::{Parameters, number};
 use serde::{Deserialize, Serialize};
-use strust::config::{Allowed, Config, Field, FieldValue};
+use strust::config::{Allowed, Config, Field};
 
 /// A method or a problem that an experiment file may name.
 #[derive(Debug, Clone, Serialize)]
@@ -45,11 +45,19 @@ pub enum Switch {
     Off,
 }
 
-impl FieldValue for Switch {
-    fn number(&self) -> Option<f64> {
-        None
-    }
+/// Fields of a configuration that hold an enum.
+macro_rules! field_words {
+    ($($word:ident),*) => {$(
+        impl strust::config::FieldValue for $word {
+            fn number(&self) -> Option<f64> {
+                None
+            }
+        }
+    )*};
 }
+pub(super) use field_words;
+
+field_words!(Switch);
 
 impl Parameter {
     /// What `value` must be, for an error message.
@@ -68,7 +76,7 @@ impl Parameter {
     /// Whether the value has the right type and, for a number or a word, is allowed.
     #[must_use]
     pub fn accepts(&self, value: &toml::Value) -> bool {
-        let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
+        let number = number(value);
         match self.kind {
             Allowed::Number(range) => number.is_some_and(|n| range.contains(n)),
             Allowed::Whole(range) => value.is_integer() && number.is_some_and(|n| range.contains(n)),

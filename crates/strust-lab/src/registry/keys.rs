@@ -1,15 +1,12 @@
 //! The keys of a method in an experiment file: its own, and those that all methods have.
 
-use super::entry::{Switch, config};
+use super::entry::{Switch, config, field_words};
 use crate::{
     Error,
     data::{experiment::MethodSpec, parameters::Parameters},
 };
 use serde::{Deserialize, Serialize};
-use strust::{
-    config::{Config, FieldValue},
-    schedule::Schedule,
-};
+use strust::{config::Config, prelude::*, schedule::Schedule};
 use strust_baselines::by_name::{self, MethodInfo, MethodOptions};
 
 strust::config! {
@@ -32,11 +29,7 @@ pub enum ScheduleName {
     Cosine,
 }
 
-impl FieldValue for ScheduleName {
-    fn number(&self) -> Option<f64> {
-        None
-    }
-}
+field_words!(ScheduleName);
 
 impl ScheduleName {
     /// The schedule of a job of `steps` steps.

@@ -3,16 +3,16 @@
 use super::{
     entry::{Entry, config, values},
     keys::{CommonConfig, Keys, has, split},
-    setup::{AnyConstraint, Setup},
+    setup::{AnyConstraint, AnyStepper, PointType, Setup},
 };
 use crate::{
     Error,
+    any_problem::SharedProblem,
     data::{experiment::MethodSpec, parameters::Parameters},
-    stepper::{StepByStep, Stepper},
+    stepper::StepByStep,
 };
 use strust::config::Config;
 use strust_baselines::by_name::{self, MethodInfo, MethodParts, WithConfig};
-use strust_problems::Problem;
 
 pub(crate) use strust_baselines::by_name::StepKind;
 
@@ -51,15 +51,12 @@ pub(crate) fn steps(name: &str) -> StepKind {
 }
 
 /// The method on a problem, for a job of `steps` steps on mini-batches of `batch` terms.
-pub(crate) fn stepper<F>(
+pub(crate) fn stepper<P: PointType>(
     method: &MethodSpec,
-    setup: &Setup<F>,
+    setup: &Setup<SharedProblem<P>>,
     batch: usize,
     steps: u64,
-) -> Result<Box<dyn Stepper<F>>, Error>
-where
-    F: Problem<Point: Send> + 'static,
-{
+) -> Result<AnyStepper<P>, Error> {
     let keys = Keys::of(method)?;
     if let Some(stepper) = setup.own_stepper.as_ref().and_then(|make| make(&keys, batch, steps)) {
         return stepper;
@@ -69,7 +66,7 @@ where
     }
     let constraint = |retraction| Ok(setup.constraint.as_ref().expect("checked above")(retraction));
     let parts = MethodParts { schedule: keys.schedule(steps), average: keys.average(), constraint: &constraint };
-    let method = by_name::method::<_, AnyConstraint<F::Point>, _>(keys.name, &keys, &parts);
+    let method = by_name::method::<_, AnyConstraint<P>, _>(keys.name, &keys, &parts);
     Ok(Box::new(StepByStep::new(method.expect("the name is in the table")?)))
 }
 

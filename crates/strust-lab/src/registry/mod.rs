@@ -10,15 +10,26 @@ pub mod problems;
 mod setup;
 
 pub use entry::{Entry, Parameter};
-pub(crate) use setup::{AnyConstraint, AnySetup, Assembler, Quantity, SaveModel, Setup, TestMetric, Visitor};
+pub(crate) use setup::{
+    AnyConstraint, AnySetup, AnyStepper, Assembler, PointType, Quantity, SaveModel, Setup, TestMetric, Visitor,
+};
 
 pub use strust_data::words::nearest;
+
+/// The known word that was meant, or all of them, for messages about an unknown one.
+pub(crate) fn hint(word: &str, known: &[&str]) -> String {
+    match nearest(word, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known here: {}", known.join(", ")),
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
         Error,
+        any_problem::SharedProblem,
         data::{
             experiment::{MethodSpec, ProblemSpec},
             parameters::Parameters,
@@ -45,37 +56,47 @@ mod tests {
         (problems::all().into_iter().map(problem).collect(), methods::all().into_iter().map(method).collect())
     }
 
-    /// Starts a method on a problem and returns whether the problem has a constraint.
-    struct Start<'a>(&'a MethodSpec);
+    /// Makes steps of a method on mini-batches of this size.
+    struct Steps<'a>(&'a MethodSpec, u64, usize);
 
-    impl Visitor for Start<'_> {
-        type Output = bool;
-        fn visit<F: Problem<Point: Send> + 'static>(self, mut setup: Setup<F>) -> Result<bool, Error> {
-            let mut stepper = methods::stepper(self.0, &setup, 2, 10)?;
+    /// What the steps led to.
+    #[derive(Debug, PartialEq)]
+    struct Reached {
+        constrained: bool,
+        sizes: Vec<f64>,
+        /// The bytes of the answer.
+        answer: Vec<u8>,
+        /// The bits of the first terms there, over the scale.
+        value: u64,
+    }
+
+    impl Visitor for Steps<'_> {
+        type Output = Reached;
+        fn visit<P: PointType>(self, mut setup: Setup<SharedProblem<P>>) -> Result<Reached, Error> {
+            let Self(method, steps, batch) = self;
+            let mut stepper = methods::stepper(method, &setup, batch, steps.max(1))?;
             let start = setup.f.start(0);
             stepper.start(&mut setup.f, start)?;
             assert_eq!(stepper.current(&mut setup.f).steps, 0);
-            Ok(setup.constraint.is_some())
+            let mut sampler = Epochs::new(setup.f.terms(), batch, 0)?;
+            let (mut records, mut answer) = (Vec::new(), Vec::new());
+            for _ in 0..steps {
+                stepper.advance(&mut setup.f, &mut sampler, 1, &mut |_| true, &mut records)?;
+            }
+            let x = stepper.current(&mut setup.f).x.clone();
+            x.write(&mut answer);
+            // With a constraint f can be below f* at points that violate it.
+            if let Some(optimum) = setup.f.optimum().filter(|_| steps > 0 && setup.constraint.is_none()) {
+                assert!(strust::objective::full_value(&mut setup.f, &x) >= optimum - 1e-12 * setup.f.scale());
+            }
+            let value = setup.f.value(&x, &Sample::range(0..batch)).value / setup.f.scale();
+            let sizes = records.iter().map(|record| record.step_size).collect();
+            Ok(Reached { constrained: setup.constraint.is_some(), sizes, answer, value: value.to_bits() })
         }
     }
 
-    /// The step sizes of ten steps, and the answer after them.
-    struct Answer<'a>(&'a MethodSpec);
-
-    impl Visitor for Answer<'_> {
-        type Output = (Vec<f64>, Vec<u8>);
-        fn visit<F: Problem<Point: Send> + 'static>(self, mut setup: Setup<F>) -> Result<Self::Output, Error> {
-            let mut stepper = methods::stepper(self.0, &setup, 2, 10)?;
-            let start = setup.f.start(0);
-            stepper.start(&mut setup.f, start)?;
-            let mut sampler = Epochs::new(setup.f.terms(), 2, 0)?;
-            let (mut records, mut bytes) = (Vec::new(), Vec::new());
-            for _ in 0..10 {
-                stepper.advance(&mut setup.f, &mut sampler, 1, &mut |_| true, &mut records)?;
-            }
-            stepper.current(&mut setup.f).x.write(&mut bytes);
-            Ok((records.iter().map(|r| r.step_size).collect(), bytes))
-        }
+    fn reached(problem: &ProblemSpec, method: &MethodSpec, steps: u64, batch: usize) -> Result<Reached, Error> {
+        problems::setup(problem, 0, Sharing::alone(None))?.visit(Steps(method, steps, batch))
     }
 
     #[test]
@@ -84,9 +105,9 @@ mod tests {
         for (problem_entry, problem) in &problems {
             for (method_entry, method) in &methods {
                 let pair = format!("{} on {}", method.name, problem.kind);
-                match problems::setup(problem, 0, Sharing::alone(None)).and_then(|setup| setup.visit(Start(method))) {
-                    Ok(constrained) => {
-                        assert_eq!(constrained, problem_entry.constrained, "{pair}");
+                match reached(problem, method, 0, 2) {
+                    Ok(reached) => {
+                        assert_eq!(reached.constrained, problem_entry.constrained, "{pair}");
                         assert!(problem_entry.constrained || !method_entry.constrained, "{pair}");
                     }
                     Err(Error::Misfit(why)) => {
@@ -114,22 +135,19 @@ mod tests {
             let run = |key: &str, value: &str| {
                 let mut method = method.clone();
                 method.hyperparameters.insert(key.into(), value.into());
-                problems::setup(problem, 0, Sharing::alone(None))
-                    .and_then(|setup| setup.visit(Answer(&method)))
-                    .unwrap()
+                reached(problem, &method, 10, 2).unwrap()
             };
-            let (sizes, plain) = run("average", "off");
-            let (same_sizes, averaged) = run("average", "on");
-            assert_eq!(sizes, same_sizes, "{}: averaging must not change the steps", entry.name);
-            assert_ne!(plain, averaged, "{}: averaging must change the answer", entry.name);
+            let (plain, averaged) = (run("average", "off"), run("average", "on"));
+            assert_eq!(plain.sizes, averaged.sizes, "{}: averaging must not change the steps", entry.name);
+            assert_ne!(plain.answer, averaged.answer, "{}: averaging must change the answer", entry.name);
 
             let has = |key: &str| entry.parameters.iter().any(|p| p.name == key);
             assert_eq!(has("schedule"), has("learning_rate"), "{}", entry.name);
             if has("schedule") {
-                assert_eq!(run("schedule", "constant"), (sizes.clone(), plain));
-                let (falling, _) = run("schedule", "cosine");
-                assert_eq!(falling[0].to_bits(), sizes[0].to_bits(), "{}", entry.name);
-                assert!(falling.last().unwrap() < sizes.last().unwrap(), "{}: {falling:?}", entry.name);
+                assert_eq!(run("schedule", "constant"), plain);
+                let falling = run("schedule", "cosine").sizes;
+                assert_eq!(falling[0].to_bits(), plain.sizes[0].to_bits(), "{}", entry.name);
+                assert!(falling.last().unwrap() < plain.sizes.last().unwrap(), "{}: {falling:?}", entry.name);
             } else {
                 let given = [("schedule".to_string(), "cosine".into())].into();
                 assert!(entry.complete(&given).unwrap_err().contains("schedule"), "{}", entry.name);
@@ -160,41 +178,18 @@ mod tests {
         assert_eq!(with("hidden", "12-8".into()).unwrap()["hidden"].as_str(), Some("12-8"));
     }
 
-    /// Five steps of a method: the bytes of the point, and the value there over the scale.
-    struct Run<'a>(&'a MethodSpec);
-
-    impl Visitor for Run<'_> {
-        type Output = (Vec<u8>, u64);
-        fn visit<F: Problem<Point: Send> + 'static>(self, mut setup: Setup<F>) -> Result<(Vec<u8>, u64), Error> {
-            let mut stepper = methods::stepper(self.0, &setup, 8, 5)?;
-            let mut sampler = Epochs::new(setup.f.terms(), 8, 0)?;
-            let start = setup.f.start(0);
-            stepper.start(&mut setup.f, start)?;
-            for _ in 0..5 {
-                stepper.advance(&mut setup.f, &mut sampler, 1, &mut |_| true, &mut Vec::new())?;
-            }
-            let (mut bytes, x) = (Vec::new(), stepper.current(&mut setup.f).x.clone());
-            x.write(&mut bytes);
-            // With a constraint f can be below f* at points that violate it.
-            if let Some(optimum) = setup.f.optimum().filter(|_| setup.constraint.is_none()) {
-                assert!(strust::objective::full_value(&mut setup.f, &x) >= optimum - 1e-12 * setup.f.scale());
-            }
-            let value = setup.f.value(&x, &Sample::range(0..8)).value / setup.f.scale();
-            Ok((bytes, value.to_bits()))
-        }
-    }
-
     #[test]
     fn a_scaled_loss_with_a_rate_divided_by_the_scale_gives_the_same_bits_on_every_problem() {
         let (problems, methods) = specs();
         let sgd = methods.into_iter().find(|(entry, _)| entry.name == "sgd").unwrap().1;
+        let same = |reached: Result<Reached, Error>| reached.map(|reached| (reached.answer, reached.value)).unwrap();
         for (entry, problem) in problems.iter().filter(|(_, problem)| !problems::is_network(problem)) {
             let run = |exponent: i32| {
                 let (mut sgd, mut problem) = (sgd.clone(), problem.clone());
                 let scale = 2.0_f64.powi(exponent);
                 problem.parameters.insert("scale".into(), scale.into());
                 sgd.hyperparameters.insert("learning_rate".into(), (2.0_f64.powi(-6) / scale).into());
-                problems::setup(&problem, 0, Sharing::alone(None)).and_then(|setup| setup.visit(Run(&sgd))).unwrap()
+                same(reached(&problem, &sgd, 5, 8))
             };
             let plain = run(0);
             assert_eq!(plain, run(20), "{}", entry.name);
@@ -204,12 +199,7 @@ mod tests {
             old.parameters.remove("scale");
             let mut sgd = sgd.clone();
             sgd.hyperparameters.insert("learning_rate".into(), 2.0_f64.powi(-6).into());
-            assert_eq!(
-                plain,
-                problems::setup(&old, 0, Sharing::alone(None)).and_then(|setup| setup.visit(Run(&sgd))).unwrap(),
-                "{}",
-                entry.name
-            );
+            assert_eq!(plain, same(reached(&old, &sgd, 5, 8)), "{}", entry.name);
         }
     }
 

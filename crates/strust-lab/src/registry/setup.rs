@@ -3,10 +3,10 @@
 use super::keys::Keys;
 use crate::{
     Error,
-    any_problem::AnyProblem,
+    any_problem::{AnyProblem, SharedProblem},
     data::summary::Metric,
-    stepper::{OnInner, Stepper},
-    team::{Sharing, Team},
+    stepper::Stepper,
+    team::Sharing,
 };
 use faer::Mat;
 use std::{any::Any, path::Path};
@@ -25,18 +25,18 @@ pub(crate) type TestMetric<F> = Box<dyn Fn(&mut F, &<F as Objective>::Point) -> 
 /// Writes a point of a network as a file.
 pub(crate) type SaveModel<F> = Box<dyn Fn(&mut F, &Path, &<F as Objective>::Point) -> Result<(), Error>>;
 
-/// A problem as methods see it.
-pub(crate) type SharedProblem<P> = Sharded<AnyProblem<P>, Team>;
-
 /// A constraint as methods see it.
 pub(crate) type AnyConstraint<P> = Box<dyn Manifold<Point = P, Residual = Mat<f64>> + Send>;
 
 /// Makes the constraint of a problem with a retraction.
 pub(crate) type MakeConstraint<P> = Box<dyn Fn(Retraction) -> AnyConstraint<P>>;
 
+/// A stepper on a problem over points of type `P`.
+pub(crate) type AnyStepper<P> = Box<dyn Stepper<SharedProblem<P>>>;
+
 /// Makes a special stepper of a method for this problem, a mini-batch size and a number of steps; `None` for the usual
 /// stepper.
-pub(crate) type OwnStepper<F> = Box<dyn Fn(&Keys, usize, u64) -> Option<Result<Box<dyn Stepper<F>>, Error>>>;
+pub(crate) type OwnStepper<P> = Box<dyn Fn(&Keys, usize, u64) -> Option<Result<AnyStepper<P>, Error>>>;
 
 /// A constructed problem.
 pub(crate) struct Setup<F: Objective> {
@@ -50,7 +50,7 @@ pub(crate) struct Setup<F: Objective> {
     /// Writes the model of a point, for a network.
     pub save: Option<SaveModel<F>>,
     /// Special steppers, for a problem on a GPU.
-    pub own_stepper: Option<OwnStepper<F>>,
+    pub own_stepper: Option<OwnStepper<F::Point>>,
     /// What must live as long as the problem, such as the stream of a device. It is declared last, so it is dropped last.
     pub held: Option<Box<dyn Any>>,
 }
@@ -90,20 +90,12 @@ impl<F: Problem + 'static> Setup<F> {
 
     /// The same problem with its type hidden and its samples shared out. Special steppers work only for a rank that is
     /// alone.
-    fn shared(mut self, Sharing { team, reduction }: Sharing) -> Setup<SharedProblem<F::Point>> {
-        let own = self.own_stepper.take().filter(|_| team.size() == 1);
-        let on_inner = |make: OwnStepper<F>| -> OwnStepper<SharedProblem<F::Point>> {
-            Box::new(move |method, batch, steps| {
-                let stepper = make(method, batch, steps)?;
-                Some(stepper.map(|inner| Box::new(OnInner { inner }) as Box<dyn Stepper<_>>))
-            })
-        };
-        let setup = self
-            .wrapped(|f| Sharded::new(AnyProblem::new(f), team).reduction(reduction), |f| f.inner_mut().inner_mut());
-        Setup { own_stepper: own.map(on_inner), ..setup }
+    pub fn shared(mut self, Sharing { team, reduction }: Sharing) -> Setup<SharedProblem<F::Point>> {
+        self.own_stepper = self.own_stepper.filter(|_| team.size() == 1);
+        self.wrapped(|f| Sharded::new(AnyProblem::new(f), team).reduction(reduction), |f| f.inner_mut().inner_mut())
     }
 
-    /// The problem in a wrapper, without special steppers.
+    /// The problem in a wrapper.
     fn wrapped<W>(self, wrap: impl FnOnce(F) -> W, inner: fn(&mut W) -> &mut F) -> Setup<W>
     where
         W: Objective<Point = F::Point> + 'static,
@@ -111,7 +103,8 @@ impl<F: Problem + 'static> Setup<F> {
         let measured = |metric: TestMetric<F>| -> TestMetric<W> { Box::new(move |f, x| metric(inner(f), x)) };
         let (test, train) = (self.test.map(measured), self.train.map(measured));
         let save = self.save.map(|save| -> SaveModel<W> { Box::new(move |f, path, x| save(inner(f), path, x)) });
-        Setup { f: wrap(self.f), constraint: self.constraint, test, train, save, own_stepper: None, held: self.held }
+        let Self { f, constraint, own_stepper, held, .. } = self;
+        Setup { f: wrap(f), constraint, test, train, save, own_stepper, held }
     }
 }
 
@@ -205,33 +198,6 @@ impl Assembler {
     pub fn finish<F: Problem<Point: PointType> + 'static>(self, setup: Setup<F>) -> AnySetup {
         PointType::hidden(setup.scaled(self.scale).shared(self.sharing))
     }
-    /// Completes a problem that scales its loss itself, because it has special steppers.
-    #[cfg(feature = "torch")]
-    pub fn finish_scaled<F: Problem<Point: PointType> + 'static>(self, setup: Setup<F>) -> AnySetup {
-        PointType::hidden(setup.shared(self.sharing))
-    }
-}
-
-/// A constructed problem of any type. Methods are compiled once for each type of point here.
-pub(crate) enum AnySetup {
-    F64(Setup<SharedProblem<Vec<f64>>>),
-    F32(Setup<SharedProblem<Vec<f32>>>),
-    Matrix(Setup<SharedProblem<Mat<f64>>>),
-    #[cfg(feature = "torch")]
-    Network(Setup<SharedProblem<strust_torch::Flat<f32>>>),
-}
-
-impl AnySetup {
-    /// Passes the problem to a visitor.
-    pub fn visit<V: Visitor>(self, visitor: V) -> Result<V::Output, Error> {
-        match self {
-            Self::F64(setup) => visitor.visit(setup),
-            Self::F32(setup) => visitor.visit(setup),
-            Self::Matrix(setup) => visitor.visit(setup),
-            #[cfg(feature = "torch")]
-            Self::Network(setup) => visitor.visit(setup),
-        }
-    }
 }
 
 /// A type of points that problems of experiments have.
@@ -239,32 +205,38 @@ pub(crate) trait PointType: Elementwise + Send + 'static {
     fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup;
 }
 
-impl PointType for Vec<f64> {
-    fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup {
-        AnySetup::F64(setup)
-    }
+/// Declares the types of points.
+macro_rules! point_types {
+    ($($variant:ident: $point:ty),*) => {
+        /// A constructed problem of any type. Methods are compiled once for each type of point here.
+        pub(crate) enum AnySetup {
+            $($variant(Setup<SharedProblem<$point>>),)*
+        }
+        impl AnySetup {
+            /// Passes the problem to a visitor.
+            pub fn visit<V: Visitor>(self, visitor: V) -> Result<V::Output, Error> {
+                match self {
+                    $(Self::$variant(setup) => visitor.visit(setup),)*
+                }
+            }
+        }
+        $(impl PointType for $point {
+            fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup {
+                AnySetup::$variant(setup)
+            }
+        })*
+    };
 }
-impl PointType for Vec<f32> {
-    fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup {
-        AnySetup::F32(setup)
-    }
-}
-impl PointType for Mat<f64> {
-    fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup {
-        AnySetup::Matrix(setup)
-    }
-}
+
+#[cfg(not(feature = "torch"))]
+point_types!(F64: Vec<f64>, F32: Vec<f32>, Matrix: Mat<f64>);
 #[cfg(feature = "torch")]
-impl PointType for strust_torch::Flat<f32> {
-    fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup {
-        AnySetup::Network(setup)
-    }
-}
+point_types!(F64: Vec<f64>, F32: Vec<f32>, Matrix: Mat<f64>, Network: strust_torch::Flat<f32>);
 
 /// Receives a constructed problem of any type.
 pub(crate) trait Visitor {
     type Output;
-    fn visit<F: Problem<Point: Send> + 'static>(self, setup: Setup<F>) -> Result<Self::Output, Error>;
+    fn visit<P: PointType>(self, setup: Setup<SharedProblem<P>>) -> Result<Self::Output, Error>;
 }
 
 /// A quantity measured at the end of every epoch.

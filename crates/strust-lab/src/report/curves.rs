@@ -10,7 +10,7 @@ use crate::{
         style::CurveAverage,
         summary::{CurvePoint, MethodSummary, Metric, ProblemSummary, Spread, Summary, higher_is_better},
     },
-    figure::{Axis, Figure, Point, Series},
+    figure::{Figure, Point, Series},
     format::figure_name,
 };
 use maud::{Markup, html};
@@ -24,48 +24,25 @@ pub(super) struct Curve<'a> {
 
 /// The quantity of the horizontal axis.
 #[derive(Clone, Copy)]
-enum Against {
-    Epochs,
-    Seconds,
-    Gradients,
-    Passes,
+struct Against {
+    /// For file names and classes.
+    key: &'static str,
+    label: &'static str,
+    of: fn(&CurvePoint) -> f64,
 }
 
-impl Against {
-    /// Networks count passes; other objectives count gradients.
-    fn all(curves: &[Curve]) -> [Self; 3] {
-        let network = |at: &CurvePoint| at.metrics.contains_key("forwards");
-        let passes = curves.iter().filter_map(|curve| curve.method.last.as_ref()).any(network);
-        [Self::Epochs, Self::Seconds, if passes { Self::Passes } else { Self::Gradients }]
-    }
+const EPOCHS: Against = Against { key: "epoch", label: "epoch", of: |at| at.epoch as f64 };
+const SECONDS: Against = Against { key: "seconds", label: "seconds", of: |at| at.seconds.median };
+const GRADIENTS: Against =
+    Against { key: "gradients", label: "gradient evaluations", of: |at| at.evaluations.gradients };
+const PASSES: Against =
+    Against { key: "passes", label: "forward and backward passes", of: |at| at.evaluations.passes() };
 
-    /// For file names and classes.
-    fn key(self) -> &'static str {
-        match self {
-            Self::Epochs => "epoch",
-            Self::Seconds => "seconds",
-            Self::Gradients => "gradients",
-            Self::Passes => "passes",
-        }
-    }
-
-    fn label(self) -> &'static str {
-        match self {
-            Self::Epochs => "epoch",
-            Self::Seconds => "seconds",
-            Self::Gradients => "gradient evaluations",
-            Self::Passes => "forward and backward passes",
-        }
-    }
-
-    fn of(self, point: &CurvePoint) -> f64 {
-        match self {
-            Self::Epochs => point.epoch as f64,
-            Self::Seconds => point.seconds.median,
-            Self::Gradients => point.evaluations.gradients,
-            Self::Passes => point.evaluations.passes(),
-        }
-    }
+/// Networks count passes; other objectives count gradients.
+fn axes(curves: &[Curve]) -> [Against; 3] {
+    let network = |at: &CurvePoint| at.metrics.contains_key("forwards");
+    let passes = curves.iter().filter_map(|curve| curve.method.last.as_ref()).any(network);
+    [EPOCHS, SECONDS, if passes { PASSES } else { GRADIENTS }]
 }
 
 /// All figures of a summary, each with a name for its file: `problem-metric-axis`.
@@ -77,8 +54,8 @@ pub fn figures(summary: &Summary) -> Vec<(String, Figure)> {
             if is_named(problem) { problem.title.clone() } else { format!("{}: {}", problem.name, problem.title) };
         let curves = of_problem(problem);
         for metric in &problem.metrics {
-            for against in Against::all(&curves) {
-                let stem = format!("{}-{}-{}", problem.name, metric.key, against.key());
+            for against in axes(&curves) {
+                let stem = format!("{}-{}-{}", problem.name, metric.key, against.key);
                 all.push((stem, figure(&title, metric, against, &curves, summary.figures.average)));
             }
         }
@@ -162,16 +139,12 @@ fn figure(title: &str, metric: &Metric, against: Against, curves: &[Curve], aver
     let share = higher_is_better(&metric.key);
     let series = curves.iter().enumerate().map(|(color, curve)| {
         let points = curve.method.curve.iter();
-        let points = points.filter_map(|at| Some(point(against.of(at), at.metrics.get(&metric.key)?, average, share)));
+        let points =
+            points.filter_map(|at| Some(point((against.of)(at), at.metrics.get(&metric.key)?, average, share)));
         Series { name: curve.label.clone(), color, points: points.collect() }
     });
     let series = fold(series.collect(), &metric.key);
-    Figure {
-        title: title.to_owned(),
-        x: Axis { label: against.label().into(), log: false },
-        y: Axis { label: metric.label.clone(), log: metric.log },
-        series,
-    }
+    Figure::new(title, (against.label, false), (&metric.label, metric.log), series)
 }
 
 /// The trust region of the methods that have one, in the same colors as in the other figures.
@@ -186,9 +159,7 @@ fn trust_region(title: &str, curves: &[Curve], average: CurveAverage) -> Vec<(&'
             Some(Series { name: label.clone(), color, points: points.collect() })
         });
         let series = fold(series.collect(), key);
-        let axis = |label: &str, log| Axis { label: label.into(), log };
-        let (x, y) = (axis("epoch", false), axis(label, log));
-        (!series.is_empty()).then(|| (key, Figure { title: title.to_owned(), x, y, series }))
+        (!series.is_empty()).then(|| (key, Figure::new(title, ("epoch", false), (label, log), series)))
     };
     TRUST_REGION.iter().filter_map(of).collect()
 }
@@ -209,8 +180,15 @@ pub(super) fn panels(
         @if !metrics.is_empty() {
             div.curves role="group" aria-label="Curves" {
                 span.axis { "Against" }
-                @for (i, against) in Against::all(curves).into_iter().enumerate() { (button(against, i == 0, id)) }
-                @for against in Against::all(curves) { (panel(title, metrics, against, curves, average, level)) }
+                @for (i, against) in axes(curves).into_iter().enumerate() { (button(against, i == 0, id)) }
+                @for against in axes(curves) {
+                    div class={ "panel at-" (against.key) } {
+                        (panel_title(level, against.label))
+                        div.figures {
+                            @for metric in metrics { (framed(&figure(title, metric, against, curves, average))) }
+                        }
+                    }
+                }
             }
         }
         @if !region.is_empty() {
@@ -221,26 +199,10 @@ pub(super) fn panels(
 }
 
 fn button(against: Against, checked: bool, id: &str) -> Markup {
-    let key = against.key();
+    let Against { key, label, .. } = against;
     html! {
         input type="radio" name=(id) id={ (id) "-" (key) } class={ "to-" (key) } checked[checked];
-        label for={ (id) "-" (key) } { (against.label()) }
-    }
-}
-
-fn panel(
-    title: &str,
-    metrics: &[Metric],
-    against: Against,
-    curves: &[Curve],
-    average: CurveAverage,
-    level: usize,
-) -> Markup {
-    html! {
-        div class={ "panel at-" (against.key()) } {
-            (panel_title(level, against.label()))
-            div.figures { @for metric in metrics { (framed(&figure(title, metric, against, curves, average))) } }
-        }
+        label for={ (id) "-" (key) } { (label) }
     }
 }
 

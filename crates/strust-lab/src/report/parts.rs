@@ -43,8 +43,16 @@ pub(super) fn keyed(color: usize, name: &str) -> Markup {
 }
 
 /// A table in a box that scrolls on a narrow page, also by keyboard.
-pub(super) fn boxed(label: &str, table: &Markup) -> Markup {
-    html! { div.box role="region" tabindex="0" aria-label=(label) { (table) } }
+pub(super) fn table(class: &str, label: &str, caption: &Markup, head: &Markup, body: &Markup) -> Markup {
+    html! {
+        div.box role="region" tabindex="0" aria-label=(label) {
+            table class=(class) {
+                caption { span { (caption) } }
+                thead { (head) }
+                tbody { (body) }
+            }
+        }
+    }
 }
 
 /// The figure itself.

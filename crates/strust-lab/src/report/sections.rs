@@ -1,6 +1,6 @@
 //! Sections of a report that are not curves over epochs, and their checks.
 
-use super::parts::{boxed, heading, tag, titled};
+use super::parts::{heading, table, tag, titled};
 use crate::{
     data::{
         section::{Check, Section, Table},
@@ -48,27 +48,29 @@ pub(super) fn one(section: &Section, several: bool, id: &str, level: usize) -> M
             @if !section.description.is_empty() { p.explain { (section.description) } }
             @for text in &section.findings { p { (text) } }
             div.figures { @for shown in &section.figures { (titled(&shown.figure, &shown.caption)) } }
-            @for one in &section.tables { (table(one)) }
+            @for table in &section.tables { (texts(table)) }
             @if several && !section.checks.is_empty() { (checks(&section.checks)) }
         }
     }
 }
 
-fn table(table: &Table) -> Markup {
+fn texts(Table { caption, header, rows }: &Table) -> Markup {
     let cell = |i: usize, text: &String| html! { @if i == 0 { th scope="row" { (text) } } @else { td { (text) } } };
-    let shown = html! {
-        table.numbers {
-            caption { span { (table.caption) } }
-            thead { tr { @for head in &table.header { th scope="col" { (head) } } } }
-            tbody { @for row in &table.rows { tr { @for (i, text) in row.iter().enumerate() { (cell(i, text)) } } } }
-        }
-    };
-    boxed(&table.caption, &shown)
+    let head = html! { tr { @for head in header { th scope="col" { (head) } } } };
+    let body = html! { @for row in rows { tr { @for (i, text) in row.iter().enumerate() { (cell(i, text)) } } } };
+    table("numbers", caption, &html! { (caption) }, &head, &body)
 }
 
 fn checks(checks: &[Check]) -> Markup {
-    let row = |check: &Check| {
-        html! {
+    let title = "Claims, measured";
+    let head = html! {
+        tr {
+            @for head in ["claim", "measured", "bound", "verdict"] { th scope="col" { (head) } }
+            th.left scope="col" { "why" }
+        }
+    };
+    let body = html! {
+        @for check in checks {
             tr {
                 th.claim scope="row" { (check.name) }
                 td { (plain_number(check.measured)) }
@@ -78,17 +80,5 @@ fn checks(checks: &[Check]) -> Markup {
             }
         }
     };
-    let shown = html! {
-        table.numbers {
-            caption { span { "Claims, measured" } }
-            thead {
-                tr {
-                    @for head in ["claim", "measured", "bound", "verdict"] { th scope="col" { (head) } }
-                    th.left scope="col" { "why" }
-                }
-            }
-            tbody { @for check in checks { (row(check)) } }
-        }
-    };
-    boxed("Claims, measured", &shown)
+    table("numbers", title, &html! { (title) }, &head, &body)
 }

@@ -1,6 +1,6 @@
 //! The tables of a problem: final values, settings and failures of every method.
 
-use super::parts::{boxed, heading, keyed, pairs};
+use super::parts::{heading, keyed, pairs, table};
 use crate::{
     data::summary::{CurvePoint, MethodSummary, Metric, ProblemSummary, Spread, higher_is_better},
     format::{NOTHING, count, fixed, plural, scientific},
@@ -23,26 +23,18 @@ struct Column {
 }
 
 impl Column {
-    /// A column of the results of `value`, formatted by `show`.
-    fn new<T>(
+    /// What `find` gives for each method: the value, and how it is shown. Values up to `noise` differ only by rounding.
+    fn new(
         title: &'static str,
         methods: &[MethodSummary],
         best: Best,
-        find: impl Fn(&MethodSummary) -> Option<T>,
-        value: impl Fn(&T) -> f64,
-        show: impl Fn(&T) -> String,
+        noise: f64,
+        find: impl Fn(&MethodSummary) -> Option<(f64, String)>,
     ) -> Self {
-        let found: Vec<Option<T>> = methods.iter().map(find).collect();
-        let values: Vec<Option<f64>> = found.iter().map(|entry| entry.as_ref().map(&value)).collect();
-        let cells: Vec<String> = found.iter().map(|entry| entry.as_ref().map_or(NOTHING.to_owned(), &show)).collect();
-        let best = marks(&values, &cells, best, 0.0);
-        Self { title, cells, best }
-    }
-
-    /// Values up to `noise` differ only by rounding, so that none of them is the best.
-    fn with_noise(mut self, values: &[Option<f64>], best: Best, noise: f64) -> Self {
-        self.best = marks(values, &self.cells, best, noise);
-        self
+        let found =
+            methods.iter().map(|method| find(method).map_or((None, NOTHING.into()), |(v, cell)| (Some(v), cell)));
+        let (values, cells): (Vec<Option<f64>>, Vec<String>) = found.unzip();
+        Self { title, best: marks(&values, &cells, best, noise), cells }
     }
 }
 
@@ -69,83 +61,90 @@ const NOISE: f64 = 1e-14;
 /// At most so many rows of a table are shown at once.
 const MOST_ROWS: usize = 12;
 
-/// The rows of a table; those beyond the first few are behind a button.
-fn folded(label: &str, methods: &[MethodSummary], table: impl Fn(&[usize]) -> Markup) -> Markup {
-    let all: Vec<usize> = (0..methods.len()).collect();
-    let (first, rest) = all.split_at(all.len().min(MOST_ROWS));
+/// A table with a row for each method; those beyond the first few are behind a button.
+fn folded(
+    class: &str,
+    label: &str,
+    caption: &Markup,
+    head: &Markup,
+    methods: &[MethodSummary],
+    cells: impl Fn(usize) -> Markup,
+) -> Markup {
+    let rows = |range: std::ops::Range<usize>| {
+        let row = |i: usize| html! { tr { th scope="row" { (keyed(i, &methods[i].label)) } (cells(i)) } };
+        table(class, label, caption, head, &html! { @for i in range { (row(i)) } })
+    };
+    let first = methods.len().min(MOST_ROWS);
     html! {
-        (boxed(label, &table(first)))
-        @if !rest.is_empty() {
+        (rows(0..first))
+        @if first < methods.len() {
             details {
-                summary { (plural(rest.len(), "more method")) }
-                (boxed(label, &table(rest)))
+                summary { (plural(methods.len() - first, "more method")) }
+                (rows(first..methods.len()))
             }
         }
     }
 }
 
-fn direction(metric: &Metric) -> Best {
-    if higher_is_better(&metric.key) { Best::Highest } else { Best::Lowest }
+/// A table with groups of columns.
+fn grouped(label: &str, caption: &Markup, methods: &[MethodSummary], groups: &[(Markup, Vec<Column>)]) -> Markup {
+    // The first column of a group has a line on its left.
+    let columns: Vec<(bool, &Column)> =
+        groups.iter().flat_map(|(_, columns)| columns.iter().enumerate().map(|(i, column)| (i == 0, column))).collect();
+    let head = html! {
+        tr {
+            th scope="col" rowspan="2" { "method" }
+            @for (name, columns) in groups { th.group scope="colgroup" colspan=(columns.len()) { (name) } }
+        }
+        tr { @for (first, column) in &columns { th scope="col" class=[first.then_some("group")] { (column.title) } } }
+    };
+    let cells =
+        |i: usize| html! { @for (first, column) in &columns { (cell(&column.cells[i], column.best[i], *first)) } };
+    folded("numbers", label, caption, &head, methods, cells)
+}
+
+/// A column of costs.
+fn cost(
+    title: &'static str,
+    methods: &[MethodSummary],
+    find: impl Fn(&MethodSummary) -> Option<f64>,
+    show: fn(f64) -> String,
+) -> Column {
+    Column::new(title, methods, Best::Lowest, 0.0, |method| find(method).map(|value| (value, show(value))))
 }
 
 /// The final values of every method.
 pub(super) fn finals(problem: &ProblemSummary) -> Markup {
     let methods = &problem.methods;
-    let last = |read: fn(&CurvePoint) -> f64| move |method: &MethodSummary| method.last.as_ref().map(read);
-    let mut groups: Vec<(String, Vec<Column>)> =
-        problem.metrics.iter().map(|metric| (metric.label.clone(), metric_columns(metric, methods))).collect();
-    let number = |value: &f64| *value;
-    let whole = |value: &f64| count(*value);
-    groups.push((
-        String::from("cost"),
-        vec![
-            Column::new("seconds", methods, Best::Lowest, last(|at| at.seconds.mean), number, |s| fixed(*s, 3)),
-            Column::new("gradients", methods, Best::Lowest, last(|at| at.evaluations.gradients), number, whole),
-            Column::new("values", methods, Best::Lowest, last(|at| at.evaluations.values), number, whole),
-        ],
-    ));
-    let accepted = |method: &MethodSummary| method.last.as_ref().map(|_| 100.0 * method.acceptance_rate);
-    let failed = |method: &MethodSummary| format!("{} / {}", method.seeds.len(), method.failures.len());
-    groups.push((
-        String::from("runs"),
-        vec![
-            Column::new("accepted", methods, Best::None, accepted, number, |share| fixed(*share, 1) + " %"),
-            Column::new("done / failed", methods, Best::None, |m| Some(failed(m)), |_| f64::NAN, String::clone),
-        ],
-    ));
+    let metrics = problem.metrics.iter();
+    let mut groups: Vec<(Markup, Vec<Column>)> =
+        metrics.map(|metric| (html! { (metric.label) }, metric_columns(metric, methods))).collect();
+    let last = |title, of: fn(&CurvePoint) -> f64, show| cost(title, methods, |m| m.last.as_ref().map(of), show);
+    let costs = vec![
+        last("seconds", |at| at.seconds.mean, three_decimals),
+        last("gradients", |at| at.evaluations.gradients, count),
+        last("values", |at| at.evaluations.values, count),
+    ];
+    groups.push((html! { "cost" }, costs));
+    let accepted = |method: &MethodSummary| {
+        let share = 100.0 * method.acceptance_rate;
+        method.last.as_ref().map(|_| (share, fixed(share, 1) + " %"))
+    };
+    let done = |m: &MethodSummary| Some((f64::NAN, format!("{} / {}", m.seeds.len(), m.failures.len())));
+    let runs = vec![
+        Column::new("accepted", methods, Best::None, 0.0, accepted),
+        Column::new("done / failed", methods, Best::None, 0.0, done),
+    ];
+    groups.push((html! { "runs" }, runs));
+    let caption = html! {
+        "Final values over the seeds that finished. " span.mark { "★" } " marks the best of a column; ties and "
+        "differences within rounding have none."
+    };
+    grouped("Final values", &caption, methods, &groups)
+}
 
-    // The first column of a group has a line on its left.
-    let columns: Vec<(bool, &Column)> =
-        groups.iter().flat_map(|(_, columns)| columns.iter().enumerate().map(|(i, column)| (i == 0, column))).collect();
-    let row = |i: usize, method: &MethodSummary| {
-        html! {
-            tr {
-                th scope="row" { (keyed(i, &method.label)) }
-                @for (first, column) in &columns { (cell(&column.cells[i], column.best[i], *first)) }
-            }
-        }
-    };
-    let table = |shown: &[usize]| {
-        html! {
-            table.numbers {
-                caption {
-                    span {
-                        "Final values over the seeds that finished. " span.mark { "★" } " marks the best of a column; ties and "
-                        "differences within rounding have none."
-                    }
-                }
-                thead {
-                    tr {
-                        th scope="col" rowspan="2" { "method" }
-                        @for (name, columns) in &groups { th.group scope="colgroup" colspan=(columns.len()) { (name) } }
-                    }
-                    tr { @for (first, column) in &columns { th scope="col" class=[first.then_some("group")] { (column.title) } } }
-                }
-                tbody { @for &i in shown { (row(i, &methods[i])) } }
-            }
-        }
-    };
-    folded("Final values", methods, table)
+fn three_decimals(seconds: f64) -> String {
+    fixed(seconds, 3)
 }
 
 /// How soon the median of the first metric on a logarithmic axis is at most a tolerance; empty if no method gains a
@@ -154,53 +153,20 @@ pub(super) fn tolerances(problem: &ProblemSummary, level: usize) -> Markup {
     let Some(metric) = problem.metrics.iter().find(|metric| metric.log && !higher_is_better(&metric.key)) else {
         return Markup::default();
     };
-    let tolerances = decades(metric, &problem.methods);
-    let reached = |method: &MethodSummary, tolerance: f64| {
-        let median = |at: &&CurvePoint| at.metrics.get(&metric.key).is_some_and(|s| s.median <= tolerance);
-        method.curve.iter().find(median).cloned()
+    let group = |tolerance: f64| {
+        let reached = |at: &&CurvePoint| at.metrics.get(&metric.key).is_some_and(|s| s.median <= tolerance);
+        let first =
+            |of: fn(&CurvePoint) -> f64| move |method: &MethodSummary| method.curve.iter().find(reached).map(of);
+        let epochs = cost("epochs", &problem.methods, first(|at| at.epoch as f64), count);
+        let seconds = cost("seconds", &problem.methods, first(|at| at.seconds.median), three_decimals);
+        (power_of_ten(tolerance), vec![epochs, seconds])
     };
-    let columns: Vec<[Column; 2]> = tolerances
-        .iter()
-        .map(|&tolerance| {
-            let find = |method: &MethodSummary| reached(method, tolerance);
-            let epoch = |at: &CurvePoint| at.epoch as f64;
-            let seconds = |at: &CurvePoint| at.seconds.median;
-            [
-                Column::new("epochs", &problem.methods, Best::Lowest, find, epoch, |at| count(at.epoch as f64)),
-                Column::new("seconds", &problem.methods, Best::Lowest, find, seconds, |at| fixed(at.seconds.median, 3)),
-            ]
-        })
-        .collect();
-    let table = |shown: &[usize]| {
-        html! {
-            table.numbers {
-                caption { span { "The first epoch at whose end the median of the " (metric.label) " is at most a tolerance." } }
-                thead {
-                    tr {
-                        th scope="col" rowspan="2" { "method" }
-                        @for tolerance in &tolerances { th.group scope="colgroup" colspan="2" { (power_of_ten(*tolerance)) } }
-                    }
-                    tr { @for pair in &columns { @for (i, column) in pair.iter().enumerate() {
-                        th scope="col" class=[(i == 0).then_some("group")] { (column.title) }
-                    } } }
-                }
-                tbody {
-                    @for &i in shown {
-                        tr {
-                            th scope="row" { (keyed(i, &problem.methods[i].label)) }
-                            @for pair in &columns { @for (k, column) in pair.iter().enumerate() {
-                                (cell(&column.cells[i], column.best[i], k == 0))
-                            } }
-                        }
-                    }
-                }
-            }
-        }
-    };
+    let groups: Vec<_> = decades(metric, &problem.methods).into_iter().map(group).collect();
+    let caption = html! { "The first epoch at whose end the median of the " (metric.label) " is at most a tolerance." };
     html! {
-        @if !tolerances.is_empty() {
+        @if !groups.is_empty() {
             (heading(level, &html! { "Time to a tolerance" }))
-            (folded("Time to a tolerance", &problem.methods, table))
+            (grouped("Time to a tolerance", &caption, &problem.methods, &groups))
         }
     }
 }
@@ -245,40 +211,23 @@ fn metric_columns(metric: &Metric, methods: &[MethodSummary]) -> Vec<Column> {
     let ordinary = |value: f64| value == 0.0 || (1e-3..1e5).contains(&value.abs());
     let plain = !metric.log && methods.iter().filter_map(find).all(|spread| ordinary(spread.mean));
     let show = |value: f64| if plain { fixed(value, 4) } else { scientific(value) };
-    let best = direction(metric);
+    let best = if higher_is_better(&metric.key) { Best::Highest } else { Best::Lowest };
     let all = methods.iter().flat_map(|method| &method.curve).filter_map(|at| at.metrics.get(&metric.key));
     let noise = if metric.log { NOISE * all.fold(0.0_f64, |most, spread| most.max(spread.median.abs())) } else { 0.0 };
-    let values = |of: fn(&Spread) -> f64| methods.iter().map(|method| find(method).map(|s| of(&s))).collect::<Vec<_>>();
+    let mean = |s: Spread| (s.mean, format!("{} ± {}", show(s.mean), show(s.std)));
+    let median = |s: Spread| (s.median, show(s.median));
     vec![
-        Column::new("mean ± std", methods, best, find, |s| s.mean, |s| format!("{} ± {}", show(s.mean), show(s.std)))
-            .with_noise(&values(|s| s.mean), best, noise),
-        Column::new("median", methods, best, find, |s| s.median, |s| show(s.median)).with_noise(
-            &values(|s| s.median),
-            best,
-            noise,
-        ),
+        Column::new("mean ± std", methods, best, noise, |method| find(method).map(mean)),
+        Column::new("median", methods, best, noise, |method| find(method).map(median)),
     ]
 }
 
 /// All settings of all methods.
-pub(super) fn settings(problem: &ProblemSummary) -> Markup {
-    let table = |shown: &[usize]| {
-        html! {
-            table.settings {
-                caption { span { "Hyperparameters, defaults included." } }
-                thead { tr { th scope="col" { "method" } th scope="col" { "hyperparameters" } } }
-                tbody {
-                    @for &i in shown {
-                        tr {
-                            th scope="row" { (keyed(i, &problem.methods[i].label)) }
-                            td { (pairs(&problem.methods[i].hyperparameters)) }
-                        }
-                    }
-                }
-            }
-        }
-    };
-    folded("Hyperparameters", &problem.methods, table)
+pub(super) fn settings(ProblemSummary { methods, .. }: &ProblemSummary) -> Markup {
+    let caption = html! { "Hyperparameters, defaults included." };
+    let head = html! { tr { th scope="col" { "method" } th scope="col" { "hyperparameters" } } };
+    let cells = |i: usize| html! { td { (pairs(&methods[i].hyperparameters)) } };
+    folded("settings", "Hyperparameters", &caption, &head, methods, cells)
 }
 
 /// The failed runs; empty if there are none.

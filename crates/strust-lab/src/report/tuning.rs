@@ -1,12 +1,12 @@
 //! The grid search: the settings tried, the choice and the cost.
 
-use super::parts::{boxed, framed, heading, pairs};
+use super::parts::{framed, heading, pairs, table};
 use crate::{
     data::{
-        parameters::Parameters,
+        parameters::{Parameters, number},
         summary::{ProblemSummary, Summary, TriedSetting, Tuning, higher_is_better},
     },
-    figure::{Axis, Figure, Point, Series},
+    figure::{Figure, Point, Series},
     format::{count, fixed, plain, plural, scientific},
 };
 use maud::{Markup, html};
@@ -68,12 +68,9 @@ pub(super) fn dependence(summary: &Summary, problem: &ProblemSummary) -> Option<
             series.push(Series { name, color: color + i, points });
         }
     }
-    (!series.is_empty()).then(|| Figure {
-        title: format!("{}: how much the result depends on the setting", problem.name),
-        x: Axis { label: "setting, relative to the best one".into(), log: true },
-        y: Axis { label, log },
-        series,
-    })
+    let title = format!("{}: how much the result depends on the setting", problem.name);
+    let x = ("setting, relative to the best one", true);
+    (!series.is_empty()).then(|| Figure::new(title, x, (&label, log), series))
 }
 
 /// Settings with their scores; a setting that failed has none.
@@ -101,7 +98,7 @@ fn sweeps(grid: &Grid, better: fn(f64, f64) -> f64) -> Vec<(String, Vec<Point>)>
     let sweep = |key: &String| {
         let mut points: Vec<Point> = Vec::new();
         for (setting, score) in grid {
-            let x = setting.get(key).and_then(number)?;
+            let x = setting.get(key).and_then(positive)?;
             match points.iter_mut().find(|point| point.x.total_cmp(&x).is_eq()) {
                 // NaN gives way to any number.
                 Some(point) => point.y = better(point.y, score.unwrap_or(f64::NAN)),
@@ -119,9 +116,8 @@ fn sweeps(grid: &Grid, better: fn(f64, f64) -> f64) -> Vec<(String, Vec<Point>)>
     first.keys().filter_map(sweep).collect()
 }
 
-/// A positive number.
-fn number(value: &toml::Value) -> Option<f64> {
-    value.as_float().or_else(|| value.as_integer().map(|n| n as f64)).filter(|&number| number > 0.0)
+fn positive(value: &toml::Value) -> Option<f64> {
+    number(value).filter(|&number| number > 0.0)
 }
 
 /// The numbers of a choice at an end of the values tried, with advice.
@@ -129,8 +125,8 @@ fn number(value: &toml::Value) -> Option<f64> {
 pub fn at_edge(tuning: &Tuning) -> Vec<String> {
     let Some(best) = chosen(tuning) else { return Vec::new() };
     let mut warnings = Vec::new();
-    for (key, value) in best.setting.iter().filter_map(|(key, value)| Some((key, number(value)?))) {
-        let tried = || tuning.tried.iter().filter_map(|trial| number(trial.setting.get(key)?));
+    for (key, value) in best.setting.iter().filter_map(|(key, value)| Some((key, positive(value)?))) {
+        let tried = || tuning.tried.iter().filter_map(|trial| positive(trial.setting.get(key)?));
         let (low, high) = (tried().fold(f64::INFINITY, f64::min), tried().fold(0.0, f64::max));
         let (end, more) = if value >= high { ("largest", "larger") } else { ("smallest", "smaller") };
         if low < high && (value <= low || value >= high) {
@@ -195,24 +191,15 @@ fn costs(tunings: &[&Tuning]) -> Markup {
             }
         }
     };
-    let table = html! {
-        table.numbers {
-            caption {
-                span { "The choice and its cost, without the cost of failed runs." }
-            }
-            thead {
-                tr {
-                    th scope="col" { "method" }
-                    th.left scope="col" { "chosen" }
-                    @for head in ["settings", "runs", "failed", "gradients", "values", "seconds"] {
-                        th scope="col" { (head) }
-                    }
-                }
-            }
-            tbody { @for tuning in tunings { (row(tuning)) } }
+    let head = html! {
+        tr {
+            th scope="col" { "method" }
+            th.left scope="col" { "chosen" }
+            @for head in ["settings", "runs", "failed", "gradients", "values", "seconds"] { th scope="col" { (head) } }
         }
     };
-    boxed("Cost of tuning", &table)
+    let caption = html! { "The choice and its cost, without the cost of failed runs." };
+    table("numbers", "Cost of tuning", &caption, &head, &html! { @for tuning in tunings { (row(tuning)) } })
 }
 
 /// The best setting, if it has a score.
@@ -233,16 +220,12 @@ fn trials(tuning: &Tuning) -> Markup {
             }
         }
     };
-    let table = html! {
-        table.numbers {
-            caption { span { strong { (tuning.method) } ", by the median of " (tuning.metric) } }
-            thead { tr { th.left scope="col" { "setting" } th scope="col" { "score" } } }
-            tbody {
-                @for (i, trial) in tuning.tried.iter().enumerate() { (row(i == 0 && trial.score.is_some(), trial)) }
-            }
-        }
+    let caption = html! { strong { (tuning.method) } ", by the median of " (tuning.metric) };
+    let head = html! { tr { th.left scope="col" { "setting" } th scope="col" { "score" } } };
+    let body = html! {
+        @for (i, trial) in tuning.tried.iter().enumerate() { (row(i == 0 && trial.score.is_some(), trial)) }
     };
-    boxed(&format!("Settings tried for {}", tuning.method), &table)
+    table("numbers", &format!("Settings tried for {}", tuning.method), &caption, &head, &body)
 }
 
 #[cfg(test)]

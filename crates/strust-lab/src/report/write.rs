@@ -73,12 +73,11 @@ pub fn write(folder: &Path, summaries: &[Summary]) -> Result<(), Error> {
 
 /// Writes a figure in every format of its style.
 fn save(place: &Path, stem: &str, figure: &Figure, style: &FigureStyle) -> Result<(), Error> {
-    let frame = style.frame();
     for format in &style.formats {
         let (ending, bytes) = match format {
-            FigureFormat::Svg => ("svg", Ok(figure.svg_in(&frame, Theme::File).into_bytes())),
-            FigureFormat::Png => ("png", figure.png_in(&frame, 2.0)),
-            FigureFormat::Pdf => ("pdf", Ok(figure.pdf_in(&frame))),
+            FigureFormat::Svg => ("svg", Ok(figure.svg_in(style, Theme::File).into_bytes())),
+            FigureFormat::Png => ("png", figure.png_in(style, 2.0)),
+            FigureFormat::Pdf => ("pdf", Ok(figure.pdf_in(style))),
         };
         let path = place.join(format!("{stem}.{ending}"));
         atomic::write(&path, &bytes.map_err(|e| Error::saved(&path, e.to_string()))?)?;

@@ -11,6 +11,7 @@ use crate::{
         plan::{Job, Plan, ProblemSize},
     },
     io::data_file,
+    registry::PointType,
 };
 use std::{collections::BTreeMap, path::Path};
 use strust::prelude::*;
@@ -49,7 +50,7 @@ struct Start {
 impl Purpose for Start {
     type Output = ProblemSize;
 
-    fn with<F: Problem<Point: Send> + 'static>(self, mut prepared: Prepared<F>) -> Result<ProblemSize, Error> {
+    fn with<P: PointType>(self, mut prepared: Prepared<P>) -> Result<ProblemSize, Error> {
         prepared.start(self.seed)?;
         let parameters = prepared.f.start(self.seed).dimension();
         Ok(ProblemSize { terms: prepared.f.terms(), parameters })
@@ -66,7 +67,7 @@ struct FindOptimum;
 impl Purpose for FindOptimum {
     type Output = Option<f64>;
 
-    fn with<F: Problem<Point: Send> + 'static>(self, prepared: Prepared<F>) -> Result<Option<f64>, Error> {
+    fn with<P: PointType>(self, prepared: Prepared<P>) -> Result<Option<f64>, Error> {
         Ok(prepared.f.optimum())
     }
 }

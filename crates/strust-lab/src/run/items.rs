@@ -2,9 +2,14 @@
 
 use crate::Error;
 use std::sync::{
-    Mutex, PoisonError,
+    Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
+
+/// Locks what is whole even after a panic.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Whether a running item must stop: the user requested it, or another item failed.
 #[derive(Clone, Copy)]
@@ -37,7 +42,7 @@ impl FirstError {
     }
     pub fn put(&self, error: Error) {
         self.stop();
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = locked(&self.first);
         // Prefer a real error to `Interrupted`.
         if matches!(*first, None | Some(Error::Interrupted)) {
             *first = Some(error);
@@ -48,8 +53,7 @@ impl FirstError {
     }
     /// The text of a real error.
     pub fn text(&self) -> Option<String> {
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        first.as_ref().filter(|error| !matches!(error, Error::Interrupted)).map(ToString::to_string)
+        locked(&self.first).as_ref().filter(|error| !matches!(error, Error::Interrupted)).map(ToString::to_string)
     }
 }
 

@@ -4,7 +4,7 @@ use super::{
     measure::Measure,
     orders::Order,
     prepare::{Prepared, Purpose, prepare_shared},
-    progress::{RunProgress, Silent},
+    progress::{JobEvent, RunProgress, Silent},
     workers::{Halt, Pace, caught},
 };
 use crate::{
@@ -16,14 +16,14 @@ use crate::{
         summary::Failure,
         totals::Totals,
     },
-    device,
     io::{
         atomic,
-        checkpoint::{Checkpoint, Head},
+        checkpoint::Checkpoint,
         data_file,
         jsonl::Logs,
         results::{checkpoint_file, job_folder, job_folder_to_write, load_failure, save_failure},
     },
+    registry::PointType,
     stepper::Stepper,
     team::{Sharing, Team},
 };
@@ -34,6 +34,7 @@ use std::{
 };
 use strust::{
     ErrorKind,
+    config::Config,
     objective::{Consensus, Peers},
     prelude::*,
     radius::Verdict,
@@ -66,12 +67,12 @@ pub(crate) fn run(
     watch: JobWatch,
 ) -> Result<(), Error> {
     let (results, folder) = (folder, job_folder(folder, job));
-    let mut pace = Pace::new(watch.progress.job(&job.name));
+    let mut pace = Pace::new(watch.progress, &job.name);
     // In a grid search some settings are expected to diverge, so their errors are not shown.
     let shown = |failure: &Failure| (!job.tuning).then(|| failure.error.clone());
     let id = job.checksum(&plan.experiment);
     if let Some(failure) = load_failure(&folder, id)? {
-        pace.end(shown(&failure).as_deref());
+        pace.show(&JobEvent::End(shown(&failure)));
         return Ok(());
     }
     let done = plan.is_done(job, &folder).and_then(|done| {
@@ -91,14 +92,14 @@ pub(crate) fn run(
         (Err(error), _) => Err(error),
     };
     match outcome {
-        Ok(()) => pace.end(None),
+        Ok(()) => pace.show(&JobEvent::End(None)),
         Err(Error::Method(error)) if !matches!(error.kind(), ErrorKind::Setup | ErrorKind::Ranks) => {
             let failure = Failure { seed: job.seed, error: error.to_string() };
             save_failure(&folder, id, &failure)?;
-            pace.end(shown(&failure).as_deref());
+            pace.show(&JobEvent::End(shown(&failure)));
         }
         Err(error) => {
-            pace.stop();
+            pace.show(&JobEvent::Stop);
             return Err(error);
         }
     }
@@ -108,7 +109,7 @@ pub(crate) fn run(
 /// Runs a job together with rank 0, which alone writes. `folder` is the job's folder, for messages.
 pub(crate) fn join(team: &Team, plan: &Plan, job: &Job, folder: &Path, halt: Halt) -> Result<(), Error> {
     let watch = JobWatch { progress: &Silent, save_every: Duration::MAX };
-    run_on(team, plan, job, folder, halt, watch, &mut Pace::new(Box::new(Silent)))
+    run_on(team, plan, job, folder, halt, watch, &mut Pace::new(&Silent, &job.name))
 }
 
 /// Constructs and runs a job on the ranks of a team. All ranks return the same result, unless the team is broken then.
@@ -172,7 +173,7 @@ impl RunJob<'_, '_> {
         }
         atomic::make_folder(self.folder)?;
         let saved = Checkpoint::load(&checkpoint_file(self.folder), self.id)?;
-        let logs = Logs::open(self.folder, saved.as_ref().map(|saved| saved.head.logs()).unwrap_or_default())?;
+        let logs = Logs::open(self.folder, saved.as_ref().map(Checkpoint::logs).unwrap_or_default())?;
         Ok((saved, Some(logs)))
     }
 }
@@ -180,7 +181,7 @@ impl RunJob<'_, '_> {
 impl Purpose for RunJob<'_, '_> {
     type Output = ();
 
-    fn with<F: Problem<Point: Send> + 'static>(mut self, mut prepared: Prepared<F>) -> Result<(), Error> {
+    fn with<P: PointType>(mut self, mut prepared: Prepared<P>) -> Result<(), Error> {
         let mut measure = Measure::new(&self.job.problem, &mut prepared, self.team.clone());
         let (path, opened) = (checkpoint_file(self.folder), self.open());
         self.ready.set(true);
@@ -190,10 +191,8 @@ impl Purpose for RunJob<'_, '_> {
         if saved.is_none() {
             prepared.start(self.job.seed)?;
         }
-        let totals = saved.as_ref().map(|saved| saved.head.totals).unwrap_or_default();
-        for warning in device::take_warnings() {
-            self.pace.warn(&warning);
-        }
+        let totals = saved.as_ref().map(|saved| saved.totals).unwrap_or_default();
+        self.pace.warn();
         let Prepared { f, stepper, sampler, held, .. } = prepared;
         let mut journal = Journal { f, stepper, totals, logs, id: self.id, path };
         let epoch_steps = sampler.steps_per_epoch();
@@ -255,9 +254,7 @@ impl RunJob<'_, '_> {
             }
             if outcome.is_err() || k.is_multiple_of(epoch_steps) {
                 // Failed captures and missing kernels become known only during the first steps.
-                for warning in device::take_warnings() {
-                    pace.warn(&warning);
-                }
+                pace.warn();
             }
             outcome.map_err(|error| journal.f.peers().and_then(Peers::failure).map_or(error, Error::Method))?;
             if k.is_multiple_of(epoch_steps) && is_recorded(k / epoch_steps, job.epochs) {
@@ -353,8 +350,9 @@ impl<F: Problem> Journal<F> {
         let Some(logs) = &mut self.logs else { return Ok(()) };
         let [(records, of_records), (timings, of_timings)] = logs.sync()?;
         let checksums = Some([of_records, of_timings]);
-        let (version, extra_state) = (env!("CARGO_PKG_VERSION").into(), self.f.extra_state());
-        let head = Head { version, job: self.id, records, timings, checksums, totals: self.totals, done, extra_state };
-        self.stepper.save(&mut self.f, &head, &self.path)
+        let (path, version) = (self.path.clone(), env!("CARGO_PKG_VERSION").into());
+        let (extra_state, state) = (self.f.extra_state(), self.stepper.state(&mut self.f));
+        let (job, totals) = (self.id, self.totals);
+        Checkpoint { path, version, job, records, timings, checksums, totals, done, extra_state, state }.save()
     }
 }

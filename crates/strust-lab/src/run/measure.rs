@@ -4,8 +4,9 @@
 use super::{prepare::Prepared, workers::Halt};
 use crate::{
     Error,
+    any_problem::SharedProblem,
     data::experiment::ProblemSpec,
-    registry::{AnyConstraint, Quantity, TestMetric, problems},
+    registry::{AnyConstraint, PointType, Quantity, TestMetric, problems},
     stepper::Position,
     team::Team,
 };
@@ -55,9 +56,9 @@ impl AnyHalts<'_> {
     }
 }
 
-impl<F: Problem> Measure<F> {
+impl<P: PointType> Measure<SharedProblem<P>> {
     /// For a problem. It takes the constraint and the metric on the test set.
-    pub fn new(problem: &ProblemSpec, prepared: &mut Prepared<F>, team: Team) -> Self {
+    pub fn new(problem: &ProblemSpec, prepared: &mut Prepared<P>, team: Team) -> Self {
         let constraint = prepared.constraint.take().map(|c| {
             let residual = c.new_residual();
             (c, residual)
@@ -66,7 +67,9 @@ impl<F: Problem> Measure<F> {
         let (test, train) = (prepared.test.take(), prepared.train.take());
         Self { quantities, optimum: prepared.f.optimum(), constraint, test, train, team }
     }
+}
 
+impl<F: Problem> Measure<F> {
     /// Measures a point and leaves the problem as it was. An average is measured with statistics of its own, any other
     /// point with those of rank 0. If a rank is to halt, all ranks leave the measurement at the same place.
     pub fn at(

@@ -13,7 +13,7 @@ pub(crate) mod workers;
 pub(crate) use check::check;
 pub use check::optimum;
 pub(crate) use job::{JobWatch, join, run as run_job};
-pub use progress::{JobProgress, RunProgress, Silent};
+pub use progress::{JobEvent, RunProgress, Silent};
 pub use workers::panic_text;
 
 use crate::{
@@ -57,18 +57,15 @@ pub struct Options<'a> {
 impl Options<'_> {
     /// A pool for the other ranks.
     pub(crate) fn pool(&self, kind: &str, folder: &Path, plan: &impl Serialize) -> Pool {
-        let plan = serde_json::to_value(plan).expect("a plan is plain data");
+        let plan = serde_json::to_string(plan).expect("a plan is plain data");
         let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
         let &Self { jobs, save_every, .. } = self;
         Pool { kind: kind.into(), seal: seal(folder), folder: absolute, plan, together: false, jobs, save_every }
     }
 }
 
-/// The items of a pool of jobs: plans, each with those of its jobs that run.
-pub(crate) type PooledPlans = Vec<Plan>;
-
-/// Jobs as plans that hold only them, in the same order.
-fn pooled(jobs: &[(&Plan, &Job)]) -> PooledPlans {
+/// The items of a pool of jobs: plans, each with those of its jobs that run, in the same order.
+fn pooled(jobs: &[(&Plan, &Job)]) -> Vec<Plan> {
     let same = |a: &(&Plan, &Job), b: &(&Plan, &Job)| std::ptr::eq(a.0, b.0);
     let with = |jobs: &[(&Plan, &Job)]| Plan {
         jobs: jobs.iter().map(|(_, job)| (*job).clone()).collect(),

@@ -1,15 +1,13 @@
 //! What rank 0 tells the other ranks, and what they answer. Every order but the last has an answer of every rank, so no
 //! rank waits longer than a round takes.
 
-use super::progress::{JobProgress, RunProgress};
+use super::{
+    items::locked,
+    progress::{JobEvent, RunProgress},
+};
 use crate::{Error, team::Team};
 use serde::{Deserialize, Serialize};
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Mutex, time::Duration};
 use strust::ranks::Group;
 
 /// The time between two rounds. A round takes well below a millisecond on a few ranks, and longer on many.
@@ -43,8 +41,8 @@ pub(crate) struct Pool {
     pub folder: PathBuf,
     /// The checksum of the plan file in it.
     pub seal: Option<u64>,
-    /// The plan of the items.
-    pub plan: serde_json::Value,
+    /// The plan of the items, as JSON.
+    pub plan: String,
     /// Whether all ranks run each item together.
     pub together: bool,
     /// Items in parallel on each rank.
@@ -65,17 +63,7 @@ pub(crate) struct Answer {
     /// Why an item failed.
     pub failed: Option<String>,
     /// What its items show, since the last answer.
-    pub events: Vec<(u64, Event)>,
-}
-
-/// Progress of an item.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Event {
-    Job(String),
-    At(u64, u64),
-    Warn(String),
-    End(Option<String>),
-    Stop,
+    pub events: Vec<(String, JobEvent)>,
 }
 
 impl Team {
@@ -109,82 +97,23 @@ impl Team {
 /// Keeps what the items of a rank show, for its next answer.
 #[derive(Default)]
 pub(crate) struct Relay {
-    events: Mutex<(u64, Vec<(u64, Event)>)>,
+    events: Mutex<Vec<(String, JobEvent)>>,
 }
 
 impl Relay {
-    pub fn take(&self) -> Vec<(u64, Event)> {
-        std::mem::take(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner).1)
-    }
-    fn push(&self, job: u64, event: Event) {
-        let events = &mut self.events.lock().unwrap_or_else(PoisonError::into_inner).1;
-        // Only the last step of a job is of interest.
-        if let (Event::At(..), Some(last)) = (&event, events.last_mut())
-            && matches!(last, (same, Event::At(..)) if *same == job)
-        {
-            *last = (job, event);
-        } else {
-            events.push((job, event));
-        }
+    pub fn take(&self) -> Vec<(String, JobEvent)> {
+        std::mem::take(&mut *locked(&self.events))
     }
 }
 
 impl RunProgress for Relay {
     fn begin(&self, _: &str, _: usize) {}
-    fn job<'a>(&'a self, name: &str) -> Box<dyn JobProgress + 'a> {
-        let id = {
-            let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-            events.0 += 1;
-            events.0
-        };
-        self.push(id, Event::Job(name.into()));
-        Box::new(RelayJob { relay: self, id })
-    }
-}
-
-struct RelayJob<'a> {
-    relay: &'a Relay,
-    id: u64,
-}
-
-impl JobProgress for RelayJob<'_> {
-    fn at(&mut self, step: u64, last: u64) {
-        self.relay.push(self.id, Event::At(step, last));
-    }
-    fn warn(&mut self, warning: &str) {
-        self.relay.push(self.id, Event::Warn(warning.into()));
-    }
-    fn end(&mut self, error: Option<&str>) {
-        self.relay.push(self.id, Event::End(error.map(Into::into)));
-    }
-    fn stop(&mut self) {
-        self.relay.push(self.id, Event::Stop);
-    }
-}
-
-/// Shows on rank 0 what the items of other ranks show.
-pub(super) struct Replay<'a> {
-    progress: &'a dyn RunProgress,
-    jobs: BTreeMap<(usize, u64), Box<dyn JobProgress + 'a>>,
-}
-
-impl<'a> Replay<'a> {
-    pub fn new(progress: &'a dyn RunProgress) -> Self {
-        Self { progress, jobs: BTreeMap::new() }
-    }
-    pub fn show(&mut self, rank: usize, events: Vec<(u64, Event)>) {
-        for (id, event) in events {
-            if let Event::Job(name) = &event {
-                self.jobs.insert((rank, id), self.progress.job(name));
-            }
-            let Some(job) = self.jobs.get_mut(&(rank, id)) else { continue };
-            match event {
-                Event::Job(_) => {}
-                Event::At(step, last) => job.at(step, last),
-                Event::Warn(warning) => job.warn(&warning),
-                Event::End(error) => job.end(error.as_deref()),
-                Event::Stop => job.stop(),
-            }
+    fn show(&self, job: &str, event: &JobEvent) {
+        let mut events = locked(&self.events);
+        match (events.last_mut(), event) {
+            // Only the last step of a job is of interest.
+            (Some((same, last @ JobEvent::At(..))), JobEvent::At(..)) if same == job => *last = event.clone(),
+            _ => events.push((job.into(), event.clone())),
         }
     }
 }

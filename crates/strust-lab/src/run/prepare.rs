@@ -2,13 +2,13 @@
 
 use crate::{
     Error,
+    any_problem::SharedProblem,
     data::{
         experiment::{Experiment, Sampling},
         plan::Job,
     },
     io::{checkpoint::Checkpoint, data_file::DataReading, results::checkpoint_file},
-    registry::{AnyConstraint, SaveModel, Setup, TestMetric, Visitor, methods, problems},
-    stepper::Stepper,
+    registry::{AnyConstraint, AnyStepper, PointType, SaveModel, Setup, TestMetric, Visitor, methods, problems},
     team::Sharing,
 };
 use std::{any::Any, path::Path};
@@ -16,13 +16,13 @@ use strust::{constraints::Retraction, prelude::*, samplers::Sampler};
 use strust_problems::Problem;
 
 /// A job that can start or resume.
-pub(crate) struct Prepared<F: Objective> {
-    pub f: F,
-    pub constraint: Option<AnyConstraint<F::Point>>,
-    pub test: Option<TestMetric<F>>,
-    pub train: Option<TestMetric<F>>,
-    pub save: Option<SaveModel<F>>,
-    pub stepper: Box<dyn Stepper<F>>,
+pub(crate) struct Prepared<P: PointType> {
+    pub f: SharedProblem<P>,
+    pub constraint: Option<AnyConstraint<P>>,
+    pub test: Option<TestMetric<SharedProblem<P>>>,
+    pub train: Option<TestMetric<SharedProblem<P>>>,
+    pub save: Option<SaveModel<SharedProblem<P>>>,
+    pub stepper: AnyStepper<P>,
     pub sampler: Box<dyn Sampler>,
     /// What must live as long as the problem. It is dropped last.
     pub held: Option<Box<dyn Any>>,
@@ -31,7 +31,7 @@ pub(crate) struct Prepared<F: Objective> {
 /// What to do with a prepared job, for any type of problem.
 pub(crate) trait Purpose {
     type Output;
-    fn with<F: Problem<Point: Send> + 'static>(self, prepared: Prepared<F>) -> Result<Self::Output, Error>;
+    fn with<P: PointType>(self, prepared: Prepared<P>) -> Result<Self::Output, Error>;
 }
 
 /// Constructs a job and passes it to `purpose`. `folder` is the job's folder, for messages.
@@ -62,17 +62,17 @@ pub(crate) fn prepare_shared<P: Purpose>(
     })
 }
 
-struct Constructed<'a, P> {
+struct Constructed<'a, Q> {
     job: &'a Job,
     experiment: &'a Experiment,
     reading: DataReading,
-    purpose: P,
+    purpose: Q,
 }
 
-impl<P: Purpose> Visitor for Constructed<'_, P> {
-    type Output = P::Output;
+impl<Q: Purpose> Visitor for Constructed<'_, Q> {
+    type Output = Q::Output;
 
-    fn visit<F: Problem<Point: Send> + 'static>(self, setup: Setup<F>) -> Result<P::Output, Error> {
+    fn visit<P: PointType>(self, setup: Setup<SharedProblem<P>>) -> Result<Q::Output, Error> {
         self.reading.end()?;
         let sampler = sampler(self.experiment, setup.f.terms(), self.job.seed)?;
         let steps = self.job.epochs * sampler.steps_per_epoch();
@@ -96,7 +96,7 @@ fn sampler(experiment: &Experiment, terms: usize, seed: u64) -> Result<Box<dyn S
     })
 }
 
-impl<F: Problem> Prepared<F> {
+impl<P: PointType> Prepared<P> {
     /// Starts at the starting point of the seed.
     pub fn start(&mut self, seed: u64) -> Result<(), Error> {
         let start = self.f.start(seed);
@@ -112,7 +112,7 @@ impl<F: Problem> Prepared<F> {
 
     /// Resumes from a checkpoint and returns it.
     pub fn resume_from(&mut self, saved: Checkpoint) -> Result<Checkpoint, Error> {
-        self.f.restore_extra_state(&saved.head.extra_state).map_err(|e| saved.refuse(e))?;
+        self.f.restore_extra_state(&saved.extra_state).map_err(|e| saved.refuse(e))?;
         self.stepper.resume(&mut self.f, &saved)?;
         Ok(saved)
     }

@@ -3,7 +3,7 @@
 use super::{
     Options,
     items::{FirstError, Queue},
-    orders::{Order, Pool, Replay, between_rounds},
+    orders::{Order, Pool, between_rounds},
 };
 use crate::Error;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,13 +23,12 @@ impl SpreadPool<'_> {
     pub fn run(&self, pool: Pool, options: &Options) -> Result<(), Error> {
         let (team, halt) = (options.team, self.error.halt(self.interrupt));
         let mut given = vec![0; team.size()];
-        let mut shown = Replay::new(options.progress);
         let mut answers = team.round(Order::Begin(pool))?;
         loop {
             let mut items = Vec::new();
             let mut idle = self.busy.load(Ordering::Acquire) == 0;
             for (rank, answer) in answers.into_iter().enumerate().skip(1) {
-                shown.show(rank, answer.events);
+                answer.events.iter().for_each(|(job, event)| options.progress.show(job, event));
                 if let Some(why) = answer.failed {
                     self.error.put(Error::Ranks(format!("rank {rank}: {why}")));
                 }

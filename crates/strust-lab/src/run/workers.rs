@@ -1,8 +1,17 @@
 //! The pool of threads: it takes items in order and runs them in parallel.
 
-pub(crate) use super::items::{FirstError, Halt};
-use super::{Options, items::Queue, orders::Pool, progress::JobProgress, spread::SpreadPool};
-use crate::{Error, device::gpu_failure};
+pub(crate) use super::items::{FirstError, Halt, locked};
+use super::{
+    Options,
+    items::Queue,
+    orders::Pool,
+    progress::{JobEvent, RunProgress},
+    spread::SpreadPool,
+};
+use crate::{
+    Error,
+    device::{gpu_failure, take_warnings},
+};
 use std::{
     any::Any,
     panic::AssertUnwindSafe,
@@ -70,15 +79,18 @@ pub fn panic_text(payload: &(dyn Any + Send)) -> Option<&str> {
 
 /// Limits the rate of progress updates: a step may take only microseconds.
 pub(crate) struct Pace<'a> {
-    progress: Box<dyn JobProgress + 'a>,
+    progress: &'a dyn RunProgress,
+    job: &'a str,
     shown: Instant,
 }
 
 impl<'a> Pace<'a> {
     const EVERY: Duration = Duration::from_millis(50);
 
-    pub fn new(progress: Box<dyn JobProgress + 'a>) -> Self {
-        Self { progress, shown: Instant::now() }
+    /// A job starts.
+    pub fn new(progress: &'a dyn RunProgress, job: &'a str) -> Self {
+        progress.show(job, &JobEvent::Start);
+        Self { progress, job, shown: Instant::now() }
     }
     /// Shows a step, unless another one was shown a moment before.
     pub fn at(&mut self, step: u64, last: u64) {
@@ -88,17 +100,17 @@ impl<'a> Pace<'a> {
     }
     /// Shows a step.
     pub fn now(&mut self, step: u64, last: u64) {
-        self.progress.at(step, last);
+        self.show(&JobEvent::At(step, last));
         self.shown = Instant::now();
     }
-    pub fn warn(&mut self, warning: &str) {
-        self.progress.warn(warning);
+    pub fn show(&self, event: &JobEvent) {
+        self.progress.show(self.job, event);
     }
-    pub fn end(&mut self, error: Option<&str>) {
-        self.progress.end(error);
-    }
-    pub fn stop(&mut self) {
-        self.progress.stop();
+    /// Shows the warnings of the device since the last call.
+    pub fn warn(&self) {
+        for warning in take_warnings() {
+            self.show(&JobEvent::Warning(warning));
+        }
     }
 }
 
@@ -111,8 +123,8 @@ pub struct Tick<'a> {
 }
 
 impl<'a> Tick<'a> {
-    pub(crate) fn new(progress: Box<dyn JobProgress + 'a>, halt: Halt<'a>) -> Self {
-        Self { pace: Pace::new(progress), halt, at: 0, last: 1 }
+    pub(crate) fn new(progress: &'a dyn RunProgress, job: &'a str, halt: Halt<'a>) -> Self {
+        Self { pace: Pace::new(progress, job), halt, at: 0, last: 1 }
     }
     /// Sets the number of units of work.
     pub fn expect(&mut self, last: u64) {

@@ -1,11 +1,7 @@
 //! A method of the library, one step at a time.
 
 use super::{Position, STARTED, Stepper};
-use crate::{
-    Error,
-    io::checkpoint::{Checkpoint, Head},
-};
-use std::path::Path;
+use crate::{Error, io::checkpoint::Checkpoint};
 use strust::{
     methods::{Method, State},
     objective::Objective,
@@ -13,7 +9,7 @@ use strust::{
     run::next_step,
     sample::Sample,
     samplers::Sampler,
-    saved::{Save, fingerprint},
+    saved::{Save, Saved, fingerprint},
 };
 
 /// A method of the library and its state.
@@ -59,7 +55,7 @@ impl<F: Objective, M: Method<F>> Stepper<F> for StepByStep<M, M::State> {
     fn current(&mut self, _: &mut F) -> Position<'_, F::Point> {
         Position::of(self.state.as_ref().expect(STARTED))
     }
-    fn save(&mut self, _: &mut F, head: &Head, path: &Path) -> Result<(), Error> {
-        head.save(path, &self.state.as_ref().expect(STARTED).save())
+    fn state(&mut self, _: &mut F) -> Saved {
+        self.state.as_ref().expect(STARTED).save()
     }
 }

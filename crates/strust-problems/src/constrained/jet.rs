@@ -18,16 +18,13 @@ pub(super) struct Jet {
 }
 
 impl Jet {
-    /// The variables at x: the i-th has the gradient eᵢ.
-    pub(super) fn variables(x: &[f64]) -> Vec<Self> {
+    /// The variables at x, with derivatives along v if it is given: the i-th has the gradient eᵢ.
+    pub(super) fn variables(x: &[f64], v: Option<&[f64]>) -> Vec<Self> {
         assert!(x.len() <= VARIABLES, "a problem has at most {VARIABLES} variables");
         let unit = |i| std::array::from_fn(|j| f64::from(i == j));
-        let variable = |(i, &value): (usize, &f64)| Self { gradient: unit(i), ..Self::from(value) };
+        let along = |i: usize| v.map_or(0.0, |v| v[i]);
+        let variable = |(i, &value)| Self { gradient: unit(i), along: along(i), ..Self::from(value) };
         x.iter().enumerate().map(variable).collect()
-    }
-    /// The same with derivatives along v.
-    pub(super) fn variables_along(x: &[f64], v: &[f64]) -> Vec<Self> {
-        Self::variables(x).into_iter().zip(v).map(|(x, &along)| Self { along, ..x }).collect()
     }
     /// The first n derivatives.
     pub(super) fn gradient(&self, n: usize) -> Vec<f64> {

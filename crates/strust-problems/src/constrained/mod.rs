@@ -19,6 +19,7 @@ pub use equality::equality_problems;
 pub use inequality::inequality_problems;
 pub use units::{ProblemInUnits, RowsInUnits, Units};
 
+use crate::numerics::shape;
 use jet::Jet;
 use strust::{
     Error,
@@ -129,32 +130,32 @@ impl ConstrainedProblem {
     /// f(x).
     #[must_use]
     pub fn value(&self, x: &[f64]) -> f64 {
-        self.jet_objective(x).value
+        self.jet_objective(x, None).value
     }
     /// ∇f(x).
     #[must_use]
     pub fn gradient(&self, x: &[f64]) -> Vec<f64> {
-        self.jet_objective(x).gradient(x.len())
+        self.jet_objective(x, None).gradient(x.len())
     }
     /// c(x): first the equalities, then the inequalities.
     #[must_use]
     pub fn rows(&self, x: &[f64]) -> Vec<f64> {
-        self.jet_rows(x).iter().map(|c| c.value).collect()
+        self.jet_rows(x, None).iter().map(|c| c.value).collect()
     }
     /// The gradient of every row at x.
     #[must_use]
     pub fn jacobian(&self, x: &[f64]) -> Vec<Vec<f64>> {
-        self.jet_rows(x).iter().map(|c| c.gradient(x.len())).collect()
+        self.jet_rows(x, None).iter().map(|c| c.gradient(x.len())).collect()
     }
     /// ∇²f(x)v.
     #[must_use]
     pub fn hessian_product(&self, x: &[f64], v: &[f64]) -> Vec<f64> {
-        (self.objective)(&self.variables_along(x, v)).product(x.len())
+        self.jet_objective(x, Some(v)).product(x.len())
     }
     /// ∇²cᵢ(x)v for every row.
     #[must_use]
     pub fn row_hessian_products(&self, x: &[f64], v: &[f64]) -> Vec<Vec<f64>> {
-        (self.constraints)(&self.variables_along(x, v)).iter().map(|c| c.product(x.len())).collect()
+        self.jet_rows(x, Some(v)).iter().map(|c| c.product(x.len())).collect()
     }
     /// The largest violation of a row or a bound at x.
     #[must_use]
@@ -164,19 +165,18 @@ impl ConstrainedProblem {
         rows.chain(bounds).fold(0.0, f64::max)
     }
 
-    fn jet_objective(&self, x: &[f64]) -> Jet {
-        (self.objective)(&self.variables(x))
+    fn jet_objective(&self, x: &[f64], v: Option<&[f64]>) -> Jet {
+        (self.objective)(&self.variables(x, v))
     }
-    fn jet_rows(&self, x: &[f64]) -> Vec<Jet> {
-        (self.constraints)(&self.variables(x))
+    fn jet_rows(&self, x: &[f64], v: Option<&[f64]>) -> Vec<Jet> {
+        (self.constraints)(&self.variables(x, v))
     }
-    fn variables(&self, x: &[f64]) -> Vec<Jet> {
-        assert_eq!(x.len(), self.start.len(), "the number of variables of {}", self.name);
-        Jet::variables(x)
-    }
-    fn variables_along(&self, x: &[f64], v: &[f64]) -> Vec<Jet> {
-        assert_eq!((x.len(), v.len()), (self.start.len(), self.start.len()), "the variables of {}", self.name);
-        Jet::variables_along(x, v)
+    /// The variables at x, with derivatives along v if it is given.
+    fn variables(&self, x: &[f64], v: Option<&[f64]>) -> Vec<Jet> {
+        for numbers in [Some(x), v].into_iter().flatten() {
+            assert_eq!(numbers.len(), self.start.len(), "the number of variables of {}", self.name);
+        }
+        Jet::variables(x, v)
     }
 
     /// f as an objective with one term and exact products with its Hessian.
@@ -282,38 +282,42 @@ impl Constraint for ProblemRows<'_> {
         self.bounds.as_ref()
     }
     fn check_point(&self, x: &Vec<f64>) -> Result<(), Error> {
-        let (expected, found) = (vec![self.problem.start.len()], vec![x.len()]);
-        if expected == found { Ok(()) } else { Err(Error::Shape { place: "constrained problem", expected, found }) }
+        shape("constrained problem", vec![self.problem.start.len()], vec![x.len()])
     }
 }
 
-/// A problem as in the literature: its name, its variables and their start, the function to minimize, and the rows.
-macro_rules! problem {
-    (
+/// Problems as in the literature: the name, the variables and their start, the function to minimize, and the rows; then
+/// what is known, by methods of [`ConstrainedProblem`].
+macro_rules! problems {
+    ($(
         $name:literal, [$($x:ident),+] = $start:expr, minimize = $f:expr
-        $(, zero = [$($zero:expr),+ $(,)?])? $(, at_most_zero = [$($at_most_zero:expr),+ $(,)?])? $(,)?
-    ) => {{
-        let start = $start.to_vec();
-        ConstrainedProblem {
-            name: $name,
-            lower: vec![f64::NEG_INFINITY; start.len()],
-            upper: vec![f64::INFINITY; start.len()],
-            start,
-            equalities: <[&str]>::len(&[$($(stringify!($zero)),+)?]),
-            inequalities: <[&str]>::len(&[$($(stringify!($at_most_zero)),+)?]),
-            solutions: Vec::new(),
-            expected: Expected::Solvable,
-            objective: |x| {
-                #[allow(unused_variables, reason = "not every function depends on every variable")]
-                let &[$($x),+] = x else { unreachable!("the number of variables was checked") };
-                $f
-            },
-            constraints: |x| {
-                #[allow(unused_variables, reason = "not every function depends on every variable")]
-                let &[$($x),+] = x else { unreachable!("the number of variables was checked") };
-                vec![$($($zero,)+)? $($($at_most_zero,)+)?]
-            },
-        }
-    }};
+        $(, zero = [$($zero:expr),+])? $(, at_most_zero = [$($at_most_zero:expr),+])?
+        => $($known:ident($($what:expr),+))+;
+    )+) => {
+        vec![$({
+            let start = $start.to_vec();
+            let problem = ConstrainedProblem {
+                name: $name,
+                lower: vec![f64::NEG_INFINITY; start.len()],
+                upper: vec![f64::INFINITY; start.len()],
+                start,
+                equalities: <[&str]>::len(&[$($(stringify!($zero)),+)?]),
+                inequalities: <[&str]>::len(&[$($(stringify!($at_most_zero)),+)?]),
+                solutions: Vec::new(),
+                expected: Expected::Solvable,
+                objective: |x| {
+                    #[allow(unused_variables, reason = "not every function depends on every variable")]
+                    let &[$($x),+] = x else { unreachable!("the number of variables was checked") };
+                    $f
+                },
+                constraints: |x| {
+                    #[allow(unused_variables, reason = "not every function depends on every variable")]
+                    let &[$($x),+] = x else { unreachable!("the number of variables was checked") };
+                    vec![$($($zero,)+)? $($($at_most_zero,)+)?]
+                },
+            };
+            problem$(.$known($($what),+))+
+        }),+]
+    };
 }
-use problem;
+use problems;

@@ -2,8 +2,7 @@
 
 use super::{ConstrainedProblem, ProblemRows};
 use strust::{
-    Error,
-    constraints::{Bounds, Constraint, Sense},
+    constraints::{Bounds, Constraint, ConstraintWrapper},
     objective::{Objective, ProductKind, from_fn, with_products},
     sample::Sample,
     vector::Vector,
@@ -115,46 +114,42 @@ pub struct RowsInUnits<'a> {
     bounds: Option<Bounds<Vec<f64>>>,
 }
 
-impl Constraint for RowsInUnits<'_> {
-    type Point = Vec<f64>;
-    type Residual = Vec<f64>;
-    fn new_residual(&self) -> Vec<f64> {
-        self.rows.new_residual()
+impl<'a> ConstraintWrapper for RowsInUnits<'a> {
+    type Inner = ProblemRows<'a>;
+    fn wrapped(&self) -> &ProblemRows<'a> {
+        &self.rows
     }
-    fn residual(&mut self, x: &Vec<f64>, c: &mut Vec<f64>) {
-        self.rows.residual(&self.units.plain(x), c);
-        c.scale(self.units.c);
+    fn wrapped_mut(&mut self) -> &mut ProblemRows<'a> {
+        &mut self.rows
     }
-    fn jvp(&mut self, x: &Vec<f64>, v: &Vec<f64>, out: &mut Vec<f64>) {
-        self.rows.jvp(&self.units.plain(x), &self.units.plain(v), out);
-        out.scale(self.units.c);
+    fn residual(this: &mut Self, x: &Vec<f64>, c: &mut Vec<f64>) {
+        this.rows.residual(&this.units.plain(x), c);
+        c.scale(this.units.c);
     }
-    fn add_vjp(&mut self, x: &Vec<f64>, a: f64, y: &Vec<f64>, out: &mut Vec<f64>) {
+    fn jvp(this: &mut Self, x: &Vec<f64>, v: &Vec<f64>, out: &mut Vec<f64>) {
+        this.rows.jvp(&this.units.plain(x), &this.units.plain(v), out);
+        out.scale(this.units.c);
+    }
+    fn add_vjp(this: &mut Self, x: &Vec<f64>, a: f64, y: &Vec<f64>, out: &mut Vec<f64>) {
         let mut pull = vec![0.0; x.len()];
-        self.rows.add_vjp(&self.units.plain(x), a * self.units.c, y, &mut pull);
-        out.add(1.0, &self.units.plain(&pull));
+        this.rows.add_vjp(&this.units.plain(x), a * this.units.c, y, &mut pull);
+        out.add(1.0, &this.units.plain(&pull));
     }
     fn add_second_order_product(
-        &mut self,
+        this: &mut Self,
         x: &Vec<f64>,
         a: f64,
         y: &Vec<f64>,
         v: &Vec<f64>,
         out: &mut Vec<f64>,
     ) -> bool {
-        let Self { rows, units, .. } = self;
+        let Self { rows, units, .. } = this;
         let mut product = vec![0.0; x.len()];
         let made = rows.add_second_order_product(&units.plain(x), a * units.c, y, &units.plain(v), &mut product);
         out.add(1.0, &units.plain(&product));
         made
     }
-    fn sense(&self, row: usize) -> Sense {
-        self.rows.sense(row)
-    }
-    fn bounds(&self) -> Option<&Bounds<Vec<f64>>> {
-        self.bounds.as_ref()
-    }
-    fn check_point(&self, x: &Vec<f64>) -> Result<(), Error> {
-        self.rows.check_point(x)
+    fn bounds(this: &Self) -> Option<&Bounds<Vec<f64>>> {
+        this.bounds.as_ref()
     }
 }

@@ -6,8 +6,8 @@ use crate::{
     features::Labeled,
     numerics::dot,
     rows::Rows,
+    split::SplitRows,
 };
-use faer::Mat;
 use strust::Error;
 
 impl LeastSquares<f64> {
@@ -33,51 +33,35 @@ impl LeastSquares<f64> {
     /// Holds out a test set: a fraction of the rows, rounded to whole rows, drawn at random with the seed.
     pub fn with_test_share(self, share: f64, seed: u64) -> Result<Self, Error> {
         // All rows are of one class.
-        let (train, test) = split_rows(OWNER, &vec![0; self.targets.len()], 1, share, seed)?;
-        self.hold_out(&train, &test)
+        let parts = split_rows(OWNER, &vec![0; self.targets.len()], 1, share, seed)?;
+        self.changed(|data| data.hold_out(parts))
     }
 
     /// Holds out the last rows as a test set: a fraction of the rows, rounded to whole rows.
     pub fn with_last_rows_as_test(self, share: f64) -> Result<Self, Error> {
-        let (train, test) = split_last(OWNER, self.targets.len(), share)?;
-        self.hold_out(&train, &test)
-    }
-
-    fn hold_out(self, train: &[usize], test: &[usize]) -> Result<Self, Error> {
-        let rows = Rows::Dense(self.rows);
-        let part = |indices: &[usize]| -> Result<_, Error> {
-            let targets: Vec<f64> = indices.iter().map(|&i| self.targets[i]).collect();
-            Ok((rows.only(OWNER, indices)?.into_dense(OWNER, "data")?, targets))
-        };
-        let (test, (rows, targets)) = (part(test)?, part(train)?);
-        Ok(Self { test: Some(test), ..Self::from_rows(rows, targets)? })
+        let parts = split_last(OWNER, self.targets.len(), share)?;
+        self.changed(|data| data.hold_out(parts))
     }
 
     /// Gives every feature mean 0 and standard deviation 1 over the training set; a feature that is constant there
     /// becomes 0. The test set changes in the same way, so hold it out first. The targets stay as they are.
     pub fn standardized(self) -> Result<Self, Error> {
-        self.changed(|train, test| train.standardize(OWNER, test))
+        self.changed(SplitRows::standardize)
     }
 
     /// Adds a last feature that is always 1. Standardize the others first.
     pub fn with_intercept(self) -> Result<Self, Error> {
-        self.changed(|train, test| {
-            *train = train.clone().with_ones()?;
-            if let Some(test) = test {
-                *test = test.clone().with_ones()?;
-            }
-            Ok(())
-        })
+        self.changed(SplitRows::add_intercept)
     }
 
-    /// The problem with other features. Its solution is unknown.
-    fn changed(self, change: impl Fn(&mut Rows, Option<&mut Rows>) -> Result<(), Error>) -> Result<Self, Error> {
-        let mut train = Rows::Dense(self.rows);
-        let (mut test, targets) = self.test.map(|(rows, targets)| (Rows::Dense(rows), targets)).unzip();
-        change(&mut train, test.as_mut())?;
-        let dense = |rows: Rows| rows.into_dense(OWNER, "data");
-        let test: Option<Mat<f64>> = test.map(dense).transpose()?;
-        Ok(Self { test: test.zip(targets), ..Self::from_rows(dense(train)?, self.targets)? })
+    /// The problem with other data. Its solution is unknown.
+    fn changed(self, change: impl FnOnce(&mut SplitRows<f64>) -> Result<(), Error>) -> Result<Self, Error> {
+        let mut data = SplitRows::new(OWNER, Rows::Dense(self.rows), self.targets);
+        data.test = self.test.map(|(rows, targets)| (Rows::Dense(rows), targets));
+        change(&mut data)?;
+        let dense = |(rows, targets): (Rows, Vec<f64>)| Ok::<_, Error>((rows.into_dense(OWNER, "data")?, targets));
+        let (rows, targets) = dense((data.rows, data.targets))?;
+        Ok(Self { test: data.test.map(dense).transpose()?, ..Self::from_rows(rows, targets)? })
     }
 
     /// The mean of (aᵢᵀx − bᵢ)² over the test set; `None` without one.
@@ -93,6 +77,7 @@ impl LeastSquares<f64> {
 mod tests {
     use super::*;
     use crate::{Convex, Problem, contract, features::Features};
+    use faer::Mat;
     use strust::prelude::*;
 
     /// y = 3x₀ − x₁ + 2, where x₁ is far from 0.

@@ -74,7 +74,7 @@ fn a_separable_set_has_its_margin_and_its_infimum() {
     let mut f = Logistic::separable(101, 7, 0.25, 4).unwrap();
     let w = f.separator().unwrap().to_vec();
     for i in 0..101 {
-        assert!(f.signs[i] * f.rows.dot(i, &w) >= 0.25 - 1e-12);
+        assert!(f.data.targets[i] * f.data.rows.dot(i, &w) >= 0.25 - 1e-12);
     }
     let far: Vec<f64> = w.iter().map(|w| 400.0 * w).collect();
     assert!(full_value(&mut f, &far) < 1e-40);
@@ -83,7 +83,7 @@ fn a_separable_set_has_its_margin_and_its_infimum() {
 
 /// The number of rows in which each feature occurs.
 fn counts(f: &Logistic) -> Vec<usize> {
-    let Rows::Sparse(matrix) = &f.rows else { panic!("rare features are sparse") };
+    let Rows::Sparse(matrix) = &f.data.rows else { panic!("rare features are sparse") };
     let mut counts = vec![0; matrix.columns()];
     for i in 0..matrix.rows() {
         let (columns, values) = matrix.row(i);
@@ -101,11 +101,11 @@ fn rare_features_have_their_frequencies_and_their_infimum() {
     let found = counts(&f);
     assert_eq!((found[0], found[1], found[9], found[99], found[999]), (2000, 1000, 200, 20, 2));
     assert_eq!(*counts(&Logistic::rare(100, 1000, 2.0, 3).unwrap()).last().unwrap(), 1);
-    let positive = f.signs.iter().filter(|&&sign| sign > 0.0).count();
+    let positive = f.data.targets.iter().filter(|&&sign| sign > 0.0).count();
     assert!((900..=1100).contains(&positive), "{positive} labels are +1");
     let w = f.separator().unwrap().to_vec();
     assert!((w.norm() - 1.0).abs() < 1e-12);
-    assert!((0..2000).all(|i| f.signs[i] * f.rows.dot(i, &w) > 0.0));
+    assert!((0..2000).all(|i| f.data.targets[i] * f.data.rows.dot(i, &w) > 0.0));
     assert_eq!(f.optimum(), Some(0.0));
     let far: Vec<f64> = w.iter().map(|w| 1e9 * w).collect();
     assert!(full_value(&mut f, &far) < 1e-3);
@@ -135,16 +135,19 @@ fn wrong_labels_are_an_exact_share_and_a_test_set_keeps_the_right_ones() {
     let held = all.clone().with_test_share(0.2, 0).unwrap();
     assert_eq!((held.terms(), held.optimum()), (160, Some(0.0)));
     let mut wrong = held.clone().with_wrong_labels(0.25, 9).unwrap();
-    assert_eq!(held.signs.iter().zip(&wrong.signs).filter(|(a, b)| *a * *b < 0.0).count(), 40);
+    assert_eq!(held.data.targets.iter().zip(&wrong.data.targets).filter(|(a, b)| *a * *b < 0.0).count(), 40);
     assert_eq!(wrong.optimum(), None, "the classes are not separable any more");
     assert_eq!(wrong.test_accuracy(&w), Some(1.0));
     let opposite: Vec<f64> = w.iter().map(|w| -w).collect();
     assert_eq!((wrong.test_accuracy(&opposite), wrong.test_accuracy(&vec![f64::NAN; 5])), (Some(0.0), Some(0.0)));
     assert_eq!(wrong.test_accuracy(&vec![0.0; 5]), Some(0.5), "in a tie the smaller label is predicted");
-    assert_eq!(held.clone().with_wrong_labels(0.25, 9).unwrap().signs, wrong.signs);
-    assert_ne!(held.clone().with_wrong_labels(0.25, 8).unwrap().signs, wrong.signs);
+    assert_eq!(held.clone().with_wrong_labels(0.25, 9).unwrap().data.targets, wrong.data.targets);
+    assert_ne!(held.clone().with_wrong_labels(0.25, 8).unwrap().data.targets, wrong.data.targets);
     let mut none = all.clone().with_wrong_labels(0.0, 0).unwrap();
-    assert_eq!((none.signs.clone(), none.optimum(), none.test_accuracy(&w)), (all.signs, Some(0.0), None));
+    assert_eq!(
+        (none.data.targets.clone(), none.optimum(), none.test_accuracy(&w)),
+        (all.data.targets, Some(0.0), None)
+    );
     let message = held.with_wrong_labels(-0.1, 0).unwrap_err().to_string();
     assert_eq!(message, "logistic regression: `wrong_labels` is -0.1, but must be in [0, 1)");
 }

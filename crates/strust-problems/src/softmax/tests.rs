@@ -104,7 +104,7 @@ fn a_held_out_test_set_keeps_its_labels_dense_and_sparse() {
         let held = all.clone().with_test_share(0.25, 0).unwrap();
         let mut wrong = held.clone().with_wrong_labels(0.4, 7).unwrap();
         assert_eq!((held.terms(), wrong.terms()), (45, 45));
-        assert_eq!(held.targets.iter().zip(&wrong.targets).filter(|(a, b)| a != b).count(), 18);
+        assert_eq!(held.data.targets.iter().zip(&wrong.data.targets).filter(|(a, b)| a != b).count(), 18);
         assert_eq!(wrong.test_accuracy(&Mat::identity(3, 3)), Some(1.0));
         let mut again = all.with_test_share(0.25, 0).unwrap().with_wrong_labels(0.4, 7).unwrap();
         let w = wrong.start(0);

@@ -5,13 +5,13 @@
 use super::UnconstrainedProblem;
 use std::f64::consts::TAU;
 
-/// A problem as in the literature: its name, its variables and their start, its minima, best first, and its residuals.
-macro_rules! problem {
-    ($name:literal, [$($x:ident),+] = $start:expr, minima = $minima:expr, $residuals:expr $(,)?) => {
-        UnconstrainedProblem::new($name, $start.to_vec(), &$minima, |x| {
+/// Problems as in the literature: the name, the variables and their start, the minima, best first, and the residuals.
+macro_rules! problems {
+    ($($name:literal, [$($x:ident),+] = $start:expr, minima = $minima:expr, $residuals:expr;)+) => {
+        vec![$(UnconstrainedProblem::new($name, $start.to_vec(), &$minima, |x| {
             let &[$($x),+] = x else { unreachable!("the number of variables was checked") };
             $residuals.to_vec()
-        })
+        })),+]
     };
 }
 
@@ -63,83 +63,41 @@ const OSBORNE_2: [f64; 65] = [
 /// The problems 1 to 19 of the paper.
 #[must_use]
 pub fn fixed_problems() -> Vec<UnconstrainedProblem> {
-    vec![
-        problem!("rosenbrock", [x1, x2] = [-1.2, 1.0], minima = [0.0], [10.0 * (x2 - x1 * x1), 1.0 - x1]),
-        problem!(
-            "freudenstein-roth",
-            [x1, x2] = [0.5, -2.0],
-            minima = [0.0, 48.98425367924],
-            [x1 + ((5.0 - x2) * x2 - 2.0) * x2 - 13.0, x1 + ((x2 + 1.0) * x2 - 14.0) * x2 - 29.0]
-        ),
-        problem!(
-            "powell-badly-scaled",
-            [x1, x2] = [0.0, 1.0],
-            minima = [0.0],
-            [1e4 * x1 * x2 - 1.0, (-x1).exp() + (-x2).exp() - 1.0001]
-        ),
-        problem!("brown-badly-scaled", [x1, x2] = [1.0, 1.0], minima = [0.0], [x1 - 1e6, x2 - 2e-6, x1 * x2 - 2.0]),
-        problem!(
-            "beale",
-            [x1, x2] = [1.0, 1.0],
-            minima = [0.0],
-            [1.5 - x1 * (1.0 - x2), 2.25 - x1 * (1.0 - x2.powi(2)), 2.625 - x1 * (1.0 - x2.powi(3))]
-        ),
-        problem!(
-            "jennrich-sampson",
-            [x1, x2] = [0.3, 0.4],
-            minima = [124.3621823556],
-            measured(10, |i| 2.0 + 2.0 * i - ((i * x1).exp() + (i * x2).exp()))
-        ),
-        problem!("helical-valley", [x1, x2, x3] = [-1.0, 0.0, 0.0], minima = [0.0], {
-            let turn = (x2 / x1).atan() / TAU + if x1.value < 0.0 { 0.5 } else { 0.0 };
-            [10.0 * (x3 - 10.0 * turn), 10.0 * ((x1 * x1 + x2 * x2).sqrt() - 1.0), x3]
-        }),
-        problem!(
-            "bard",
-            [x1, x2, x3] = [1.0; 3],
-            minima = [8.214877306579e-3, 17.42869333],
-            fitted(&BARD, |u, y| y - (x1 + u / ((16.0 - u) * x2 + u.min(16.0 - u) * x3)))
-        ),
-        problem!(
-            "gaussian",
-            [x1, x2, x3] = [0.4, 1.0, 0.0],
-            minima = [1.127932769619e-8],
-            fitted(&GAUSSIAN, |i, y| x1 * (-0.5 * x2 * ((8.0 - i) / 2.0 - x3).powi(2)).exp() - y)
-        ),
-        problem!(
-            "meyer",
-            [x1, x2, x3] = [0.02, 4000.0, 250.0],
-            minima = [87.94585517084],
-            fitted(&MEYER, |i, y| x1 * (x2 / (45.0 + 5.0 * i + x3)).exp() - y)
-        ),
-        problem!(
-            "gulf",
-            [x1, x2, x3] = [5.0, 2.5, 0.15],
-            minima = [0.0],
+    problems! {
+        "rosenbrock", [x1, x2] = [-1.2, 1.0], minima = [0.0], [10.0 * (x2 - x1 * x1), 1.0 - x1];
+        "freudenstein-roth", [x1, x2] = [0.5, -2.0], minima = [0.0, 48.98425367924],
+            [x1 + ((5.0 - x2) * x2 - 2.0) * x2 - 13.0, x1 + ((x2 + 1.0) * x2 - 14.0) * x2 - 29.0];
+        "powell-badly-scaled", [x1, x2] = [0.0, 1.0], minima = [0.0],
+            [1e4 * x1 * x2 - 1.0, (-x1).exp() + (-x2).exp() - 1.0001];
+        "brown-badly-scaled", [x1, x2] = [1.0, 1.0], minima = [0.0], [x1 - 1e6, x2 - 2e-6, x1 * x2 - 2.0];
+        "beale", [x1, x2] = [1.0, 1.0], minima = [0.0],
+            [1.5 - x1 * (1.0 - x2), 2.25 - x1 * (1.0 - x2.powi(2)), 2.625 - x1 * (1.0 - x2.powi(3))];
+        "jennrich-sampson", [x1, x2] = [0.3, 0.4], minima = [124.3621823556],
+            measured(10, |i| 2.0 + 2.0 * i - ((i * x1).exp() + (i * x2).exp()));
+        "helical-valley", [x1, x2, x3] = [-1.0, 0.0, 0.0], minima = [0.0],
+            {
+                let turn = (x2 / x1).atan() / TAU + if x1.value < 0.0 { 0.5 } else { 0.0 };
+                [10.0 * (x3 - 10.0 * turn), 10.0 * ((x1 * x1 + x2 * x2).sqrt() - 1.0), x3]
+            };
+        "bard", [x1, x2, x3] = [1.0; 3], minima = [8.214877306579e-3, 17.42869333],
+            fitted(&BARD, |u, y| y - (x1 + u / ((16.0 - u) * x2 + u.min(16.0 - u) * x3)));
+        "gaussian", [x1, x2, x3] = [0.4, 1.0, 0.0], minima = [1.127932769619e-8],
+            fitted(&GAUSSIAN, |i, y| x1 * (-0.5 * x2 * ((8.0 - i) / 2.0 - x3).powi(2)).exp() - y);
+        "meyer", [x1, x2, x3] = [0.02, 4000.0, 250.0], minima = [87.94585517084],
+            fitted(&MEYER, |i, y| x1 * (x2 / (45.0 + 5.0 * i + x3)).exp() - y);
+        "gulf", [x1, x2, x3] = [5.0, 2.5, 0.15], minima = [0.0],
             measured(99, |i| {
                 let y = 25.0 + (-50.0 * (i / 100.0).ln()).powf(2.0 / 3.0);
                 (-((y - x2).abs().ln() * x3).exp() / x1).exp() - i / 100.0
-            })
-        ),
-        problem!(
-            "box-3d",
-            [x1, x2, x3] = [0.0, 10.0, 20.0],
-            minima = [0.0],
+            });
+        "box-3d", [x1, x2, x3] = [0.0, 10.0, 20.0], minima = [0.0],
             measured(10, |i| {
                 let t = 0.1 * i;
                 (-t * x1).exp() - (-t * x2).exp() - x3 * ((-t).exp() - (-10.0 * t).exp())
-            })
-        ),
-        problem!(
-            "powell-singular",
-            [x1, x2, x3, x4] = [3.0, -1.0, 0.0, 1.0],
-            minima = [0.0],
-            [x1 + 10.0 * x2, 5_f64.sqrt() * (x3 - x4), (x2 - 2.0 * x3).powi(2), 10_f64.sqrt() * (x1 - x4).powi(2)]
-        ),
-        problem!(
-            "wood",
-            [x1, x2, x3, x4] = [-3.0, -1.0, -3.0, -1.0],
-            minima = [0.0],
+            });
+        "powell-singular", [x1, x2, x3, x4] = [3.0, -1.0, 0.0, 1.0], minima = [0.0],
+            [x1 + 10.0 * x2, 5_f64.sqrt() * (x3 - x4), (x2 - 2.0 * x3).powi(2), 10_f64.sqrt() * (x1 - x4).powi(2)];
+        "wood", [x1, x2, x3, x4] = [-3.0, -1.0, -3.0, -1.0], minima = [0.0],
             [
                 10.0 * (x2 - x1 * x1),
                 1.0 - x1,
@@ -147,45 +105,27 @@ pub fn fixed_problems() -> Vec<UnconstrainedProblem> {
                 1.0 - x3,
                 10_f64.sqrt() * (x2 + x4 - 2.0),
                 (x2 - x4) / 10_f64.sqrt()
-            ]
-        ),
-        problem!(
-            "kowalik-osborne",
-            [x1, x2, x3, x4] = [0.25, 0.39, 0.415, 0.39],
-            minima = [3.075056038492e-4, 1.02734e-3],
-            KOWALIK.map(|[u, y]| y - x1 * (u * u + u * x2) / (u * u + u * x3 + x4))
-        ),
-        problem!(
-            "brown-dennis",
-            [x1, x2, x3, x4] = [25.0, 5.0, -5.0, -1.0],
-            minima = [85822.20162636],
+            ];
+        "kowalik-osborne", [x1, x2, x3, x4] = [0.25, 0.39, 0.415, 0.39], minima = [3.075056038492e-4, 1.02734e-3],
+            KOWALIK.map(|[u, y]| y - x1 * (u * u + u * x2) / (u * u + u * x3 + x4));
+        "brown-dennis", [x1, x2, x3, x4] = [25.0, 5.0, -5.0, -1.0], minima = [85822.20162636],
             measured(20, |i| {
                 let t = i / 5.0;
                 (x1 + t * x2 - t.exp()).powi(2) + (x3 + t.sin() * x4 - t.cos()).powi(2)
-            })
-        ),
-        problem!(
-            "osborne-1",
-            [x1, x2, x3, x4, x5] = [0.5, 1.5, -1.0, 0.01, 0.02],
-            minima = [5.464894697483e-5],
+            });
+        "osborne-1", [x1, x2, x3, x4, x5] = [0.5, 1.5, -1.0, 0.01, 0.02], minima = [5.464894697483e-5],
             fitted(&OSBORNE_1, |i, y| {
                 let t = 10.0 * (i - 1.0);
                 y - (x1 + x2 * (-t * x4).exp() + x3 * (-t * x5).exp())
-            })
-        ),
-        problem!(
-            "biggs-exp6",
-            [x1, x2, x3, x4, x5, x6] = [1.0, 2.0, 1.0, 1.0, 1.0, 1.0],
+            });
+        "biggs-exp6", [x1, x2, x3, x4, x5, x6] = [1.0, 2.0, 1.0, 1.0, 1.0, 1.0],
             minima = [0.0, 5.6556499255e-3, 0.306367],
             measured(13, |i| {
                 let t = 0.1 * i;
                 let y = (-t).exp() - 5.0 * (-10.0 * t).exp() + 3.0 * (-4.0 * t).exp();
                 x3 * (-t * x1).exp() - x4 * (-t * x2).exp() + x6 * (-t * x5).exp() - y
-            })
-        ),
-        problem!(
-            "osborne-2",
-            [x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11] = [1.3, 0.65, 0.65, 0.7, 0.6, 3.0, 5.0, 7.0, 2.0, 4.5, 5.5],
+            });
+        "osborne-2", [x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11] = [1.3, 0.65, 0.65, 0.7, 0.6, 3.0, 5.0, 7.0, 2.0, 4.5, 5.5],
             minima = [4.013773629355e-2],
             fitted(&OSBORNE_2, |i, y| {
                 let t = (i - 1.0) / 10.0;
@@ -193,7 +133,6 @@ pub fn fixed_problems() -> Vec<UnconstrainedProblem> {
                 peaks.into_iter().fold(y - x1 * (-t * x5).exp(), |rest, (height, place, width)| {
                     rest - height * (-(t - place).powi(2) * width).exp()
                 })
-            })
-        ),
-    ]
+            });
+    }
 }

@@ -16,7 +16,7 @@ pub use fixed::fixed_problems;
 pub use sized::sized_problems;
 pub use tape::TapeNumber;
 
-use crate::Problem;
+use crate::{Problem, numerics::shape};
 use strust::{
     Error,
     objective::{Evaluation, Objective, ProductKind},
@@ -117,8 +117,7 @@ impl Objective for UnconstrainedProblem {
         true
     }
     fn check_point(&self, x: &Vec<f64>) -> Result<(), Error> {
-        let (expected, found) = (vec![self.start.len()], vec![x.len()]);
-        if expected == found { Ok(()) } else { Err(Error::Shape { place: "unconstrained problem", expected, found }) }
+        shape("unconstrained problem", vec![self.start.len()], vec![x.len()])
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod products;
 
-use super::{BenchBlock, BenchProgress, BenchResults, row};
+use super::{BenchBlock, BenchProgress, BenchResults, table};
 use products::{LagrangianKind, LagrangianPair, LagrangianRun, PRODUCTS};
 use serde::Serialize;
 use std::{
@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 use strust::{
-    constraints::{Affine, ConstraintWrapper},
+    constraints::{Affine, ConstraintWrapper, Stiefel},
     objective::{Evaluation, ObjectiveWrapper},
     prelude::*,
     samplers::Sampler,
@@ -105,8 +105,11 @@ where
     C: Constraint<Point = F::Point>,
 {
     let (of_f, of_c) = (Clock::default(), Clock::default());
-    let mut f = TimedObjective(f, &of_f);
-    let mut method = StrSqp::new(StrSqpConfig::default(), Timed(constraint, &of_c))?;
+    // The method is compiled once for each type of point, as in `sqp.rs`. The calls take milliseconds.
+    let (mut f, mut constraint) = (TimedObjective(f, &of_f), Timed(constraint, &of_c));
+    let mut f: &mut dyn Objective<Point = F::Point> = &mut f;
+    let constraint: &mut dyn Constraint<Point = F::Point, Residual = C::Residual> = &mut constraint;
+    let mut method = StrSqp::new(StrSqpConfig::default(), constraint)?;
     let mut sampler = Epochs::new(f.terms(), batch, 0)?;
     let mut state = method.init(&mut f, start)?;
     let (mut sample, mut time) = (Sample::default(), Duration::ZERO);
@@ -178,40 +181,22 @@ pub fn constraints(progress: &dyn BenchProgress) -> Result<BenchResults, strust_
 }
 
 fn blocks(results: &ConstraintResults) -> Vec<BenchBlock> {
-    let mut steps = vec![row(["", "step", "products and f", "products", "overhead"])];
-    for cost in &results.steps {
-        steps.push(vec![
-            cost.problem.into(),
-            format!("{:.0} ms", cost.step_ms),
-            format!("{:.0} ms", cost.products_ms),
-            cost.products.to_string(),
-            format!("{:.0} %", 100.0 * cost.overhead),
-        ]);
-    }
-    let mut small = vec![row(["", "problems", "ended without", "ended with", "same point", "steps", "price"])];
-    for kind in &results.small {
-        small.push(vec![
-            kind.kind.into(),
-            kind.problems.len().to_string(),
-            kind.ended.0.to_string(),
-            kind.ended.1.to_string(),
-            kind.same.to_string(),
-            format!("{:.2}", kind.steps),
-            format!("{:.2}", kind.price),
-        ]);
-    }
+    let steps = table(["", "step", "products and f", "products", "overhead"], &results.steps, |cost| {
+        let [step, inside] = [cost.step_ms, cost.products_ms].map(|ms| format!("{ms:.0} ms"));
+        [cost.problem.into(), step, inside, cost.products.to_string(), format!("{:.0} %", 100.0 * cost.overhead)]
+    });
+    let columns = ["", "problems", "ended without", "ended with", "same point", "steps", "price"];
+    let small = table(columns, &results.small, |kind| {
+        let counts = [kind.problems.len(), kind.ended.0, kind.ended.1, kind.same].map(|count| count.to_string());
+        let [problems, without, with, same] = counts;
+        [kind.kind.into(), problems, without, with, same, format!("{:.2}", kind.steps), format!("{:.2}", kind.price)]
+    });
     let count = |run: &LagrangianRun| if run.ended { run.steps.to_string() } else { format!("({})", run.steps) };
-    let mut large = vec![row(["", "steps", "price", "steps with", "products", "price with"])];
-    for pair in &results.large {
-        large.push(vec![
-            pair.name.clone(),
-            count(&pair.without),
-            format!("{:.0}", pair.without.price),
-            count(&pair.with),
-            pair.with.products.to_string(),
-            format!("{:.0}", pair.with.price),
-        ]);
-    }
+    let columns = ["", "steps", "price", "steps with", "products", "price with"];
+    let large = table(columns, &results.large, |LagrangianPair { name, without, with }| {
+        let [price, price_with] = [without.price, with.price].map(|price| format!("{price:.0}"));
+        [name.clone(), count(without), price, count(with), with.products.to_string(), price_with]
+    });
     let title = "A step of STR-SQP, and the time of its products with the constraint and of f, f64, one thread";
     let of_small =
         format!("With and without products = {PRODUCTS}: medians of the ratios where both end at the same point");

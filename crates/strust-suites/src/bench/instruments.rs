@@ -1,6 +1,6 @@
 //! `strust bench instruments`: the cost that each instrument of `strust::diagnostics` adds to a step.
 
-use super::{BenchBlock, BenchResults, row};
+use super::{BenchBlock, BenchResults, table};
 use serde::Serialize;
 use std::{
     hint::black_box,
@@ -31,10 +31,9 @@ struct InstrumentCost {
 /// The cost that each diagnostic instrument adds to a step.
 pub fn instruments() -> Result<BenchResults, strust_lab::Error> {
     let costs = measure()?;
-    let mut rows = vec![row(["", "time", "relative to the bare step"])];
-    for cost in &costs {
-        rows.push(vec![cost.instrument.into(), format!("{:.2} µs", cost.us), format!("{:.3}×", cost.ratio)]);
-    }
+    let rows = table(["", "time", "relative to the bare step"], &costs, |cost| {
+        [cost.instrument.into(), format!("{:.2} µs", cost.us), format!("{:.3}×", cost.ratio)]
+    });
     let title = format!("A step of STR on least squares, n = 2000, d = 500, batch {BATCH}, f64, one thread");
     Ok(BenchResults::new(&costs, vec![BenchBlock::new(title, rows)]))
 }

@@ -62,3 +62,8 @@ pub trait BenchProgress {
 fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(String::from).to_vec()
 }
+
+/// A table with the names of its columns and a row for each item.
+fn table<T, const N: usize>(columns: [&str; N], items: &[T], cells: impl Fn(&T) -> [String; N]) -> Vec<Vec<String>> {
+    std::iter::once(row(columns)).chain(items.iter().map(|item| cells(item).to_vec())).collect()
+}

@@ -14,7 +14,6 @@ use measure::{RanksEffort, RanksMeasured};
 use predict::ScalingPrediction;
 use serde::Serialize;
 use std::path::PathBuf;
-use strust::ranks::Alone;
 use strust_lab::Error;
 
 /// The output as JSON.
@@ -55,7 +54,7 @@ pub fn mpi(cluster: &ClusterModel, progress: &dyn BenchProgress) -> Result<Bench
 
 /// Answers requests on standard input without MPI, for a benchmark that has started this process.
 pub fn answer_alone() -> Result<(), Error> {
-    worker::serve::<Alone>(None).map_err(Error::Ranks)
+    worker::serve(None).map_err(Error::Ranks)
 }
 
 /// The same as a rank of `mpirun`.

@@ -8,7 +8,7 @@ mod summary;
 
 use super::{BenchBlock, BenchProgress, BenchResults};
 use overhead::NewtonCost;
-use problems::{NewtonRuns, SolverRun};
+use problems::NewtonRuns;
 use reference::{ScipyFile, ScipyProblem, ScipyRun};
 use serde::Serialize;
 use std::path::Path;
@@ -19,11 +19,8 @@ use summary::NewtonSummary;
 #[derive(Serialize)]
 struct ComparedProblem {
     name: String,
-    variables: usize,
-    /// Whether f within 1e-8 of its minimum counts as solved, because rounding forbids a small gradient.
-    by_value: bool,
-    str_newton: SolverRun,
-    str_lbfgs: SolverRun,
+    #[serde(flatten)]
+    runs: NewtonRuns,
     /// The results of SciPy; absent without a reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     scipy: Option<ScipyProblem>,
@@ -35,25 +32,24 @@ struct ComparedProblem {
 
 impl ComparedProblem {
     fn new(name: String, runs: NewtonRuns, scipy: Option<ScipyProblem>) -> Self {
-        let NewtonRuns { variables, by_value, str_newton, str_lbfgs } = runs;
-        let better = scipy.as_ref().and_then(ScipyProblem::better).filter(|_| str_newton.solved);
-        let ratio = better.map(|better| str_newton.steps as f64 / better.iterations as f64);
-        Self { name, variables, by_value, str_newton, str_lbfgs, scipy, ratio }
+        let better = scipy.as_ref().and_then(ScipyProblem::better).filter(|_| runs.str_newton.solved);
+        let ratio = better.map(|better| runs.str_newton.steps as f64 / better.iterations as f64);
+        Self { name, runs, scipy, ratio }
     }
     /// The better of SciPy's two trust regions.
     fn better(&self) -> Option<&ScipyRun> {
         self.scipy.as_ref()?.better()
     }
     fn row(&self, with_scipy: bool) -> Vec<String> {
-        let ours = &self.str_newton;
-        let mark = if self.by_value { " *" } else { "" };
+        let NewtonRuns { variables, by_value, str_newton: ours, str_lbfgs } = &self.runs;
+        let mark = if *by_value { " *" } else { "" };
         let mut cells = vec![
             format!("{}{mark}", self.name),
-            self.variables.to_string(),
+            variables.to_string(),
             count(ours.solved, ours.steps),
             ours.products.to_string(),
             brief(ours.seconds),
-            count(self.str_lbfgs.solved, self.str_lbfgs.steps),
+            count(str_lbfgs.solved, str_lbfgs.steps),
         ];
         if with_scipy {
             let better = self.better();

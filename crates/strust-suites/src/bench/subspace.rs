@@ -1,6 +1,6 @@
 //! `strust bench subspace`: a step of STR-P beside its matrix products, and beside NumPy.
 
-use super::{BenchBlock, BenchResults, row};
+use super::{BenchBlock, BenchResults, table};
 use faer::{Accum, Mat, Par, linalg::matmul::matmul};
 use serde::Serialize;
 use std::{
@@ -83,10 +83,9 @@ fn blocks(r: &SubspaceSpeed) -> Vec<BenchBlock> {
             None => vec![name.into(), "NumPy not found".into(), String::new()],
         });
     }
-    let mut scaling = vec![row(["d", "k", "step", "per d·k·batch"])];
-    for s in &r.scaling {
-        scaling.push(vec![s.d.to_string(), s.k.to_string(), us(s.step_us), format!("{:.3} ns", s.ns_per_unit)]);
-    }
+    let scaling = table(["d", "k", "step", "per d·k·batch"], &r.scaling, |s| {
+        [s.d.to_string(), s.k.to_string(), us(s.step_us), format!("{:.3} ns", s.ns_per_unit)]
+    });
     let title = format!("Subspace fitting, d = {}, k = {}, batch {}, f64, one thread", r.d, r.k, r.batch);
     vec![BenchBlock::new(title, rows), BenchBlock::new("Cost with size", scaling)]
 }

@@ -21,7 +21,7 @@ pub use settings::ConstrainedSettings;
 
 use crate::{
     built_in,
-    tasks::{BenchmarkSpec, Resources},
+    tasks::{BenchmarkSpec, Resources, competing_suite},
 };
 use serde::{Deserialize, Serialize};
 use std::{fmt::Write as _, path::Path};
@@ -59,15 +59,7 @@ fn section(name: &str, title: &str, description: &str) -> Section {
 impl Suite for ConstrainedSuite {
     const FILE: &'static str = "constrained.json";
 
-    fn names(&self) -> Vec<&str> {
-        vec![&self.benchmark.name]
-    }
-    fn is_plausible(&self) -> bool {
-        self.benchmark.is_plausible()
-    }
-    fn on_gpu(&self) -> bool {
-        self.benchmark.on_gpu()
-    }
+    competing_suite!(benchmark, tasks::contest);
     fn checks(&self) -> Vec<&str> {
         vec!["problems", "starts", "units", "noise"]
     }
@@ -81,12 +73,6 @@ impl Suite for ConstrainedSuite {
             2 => units::run(tick),
             _ => noise::run(&self.settings, tick),
         }
-    }
-    fn searches(plan: &SuitePlan<Self>) -> Vec<Plan> {
-        tasks::contest(plan).all_searches()
-    }
-    fn runs(plan: &SuitePlan<Self>, folder: Option<&Path>) -> Result<Vec<Plan>, Error> {
-        tasks::contest(plan).all_runs(folder)
     }
     fn summary(plan: &SuitePlan<Self>, folder: &Path, checks: Vec<CheckResults>) -> Result<Summary, Error> {
         let BenchmarkSpec { title, description, tasks, .. } = &plan.suite.benchmark;

@@ -1,19 +1,12 @@
 //! STR-SQP with noisy gradients.
 
 use super::{section, settings::ConstrainedSettings};
-use crate::{sqp::str_sqp, theory::normals};
+use crate::{prelude::*, sqp::str_sqp, theory::normals};
 use strust::{
     kkt::{kkt, least_squares_multipliers},
     prelude::*,
 };
-use strust_lab::{
-    Error,
-    data::section::{Check, Section, Shown, Table},
-    figure::{Figure, Point, Series},
-    format::{brief, fixed},
-    statistics::{power, quantile},
-    suite::{CheckResults, Tick},
-};
+use strust_lab::{Error, statistics::quantile};
 use strust_problems::constrained::{ConstrainedProblem, equality_problems};
 
 /// The variance σ² of every component of a gradient, and the bound of the median KKT residual after [`BOUND_STEPS`]

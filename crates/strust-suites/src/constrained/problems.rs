@@ -5,16 +5,10 @@ use super::{
     section,
     solve::{self, as_method},
 };
+use crate::{distinct, prelude::*};
 use strust_lab::{
     Error,
-    data::{
-        section::{Check, Section, Shown, Table},
-        summary::{ProblemSummary, Solution, SolverVerdict},
-    },
-    figure::{Figure, Point, Series},
-    format::{NOTHING, plural},
-    statistics::{largest, upper_median},
-    suite::{CheckResults, Tick},
+    data::summary::{ProblemSummary, Solution, SolverVerdict},
 };
 use strust_problems::constrained::{ConstrainedProblem, KINDS, all_problems};
 
@@ -38,14 +32,8 @@ pub(super) fn run(reference: &[ReferenceProblem], tick: &mut Tick) -> Result<Che
         }
         let others = reference.iter().filter(|other| other.name == problem.name).flat_map(|other| &other.methods);
         methods.extend(others.map(|other| as_method(&other.name, other.solution)));
-        summaries.push(ProblemSummary {
-            name: problem.name.into(),
-            kind: Some((*kind).into()),
-            title: title(problem),
-            parameters: [].into(),
-            metrics: Vec::new(),
-            methods,
-        });
+        let (name, kind, title) = (problem.name.into(), Some((*kind).into()), title(problem));
+        summaries.push(ProblemSummary { name, kind, title, methods, ..ProblemSummary::default() });
         tick.done()?;
     }
     let section = show(&summaries);
@@ -76,13 +64,7 @@ fn solved(solutions: &[(&ProblemSummary, Option<&Solution>)]) -> Vec<f64> {
 
 /// The names of all methods, in the order of their first problem.
 fn methods(problems: &[ProblemSummary]) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for method in problems.iter().flat_map(|problem| &problem.methods) {
-        if !names.contains(&method.name.as_str()) {
-            names.push(&method.name);
-        }
-    }
-    names
+    distinct(problems.iter().flat_map(|problem| &problem.methods).map(|method| &method.name))
 }
 
 fn show(problems: &[ProblemSummary]) -> Section {
@@ -255,14 +237,8 @@ mod tests {
                 Solution { solved, verdict, gradients, objective_error: None, constraint_norm: None, kkt: None };
             as_method(name, solution)
         };
-        ProblemSummary {
-            name: name.into(),
-            kind: Some(kind.into()),
-            title: name.into(),
-            parameters: [].into(),
-            metrics: Vec::new(),
-            methods: results.iter().map(method).collect(),
-        }
+        let methods = results.iter().map(method).collect();
+        ProblemSummary { name: name.into(), kind: Some(kind.into()), title: name.into(), methods, ..Default::default() }
     }
 
     #[test]

@@ -1,16 +1,12 @@
 //! Solvers with their defaults on small problems, on full batches.
 
 use super::kkt::{Residual, residual};
-use crate::sqp;
-use std::collections::BTreeMap;
+use crate::{finite, sqp};
 use strust::{kkt::least_squares_multipliers, methods::SqpVerdict, prelude::*};
 use strust_baselines::{AugLag, AugLagConfig};
 use strust_lab::{
     Error,
-    data::{
-        parameters::Parameters,
-        summary::{MethodSummary, Solution, SolverVerdict},
-    },
+    data::summary::{MethodSummary, Solution, SolverVerdict},
 };
 use strust_problems::constrained::{ConstrainedProblem, Expected, KnownMultipliers};
 
@@ -105,10 +101,6 @@ fn objective_error(problem: &ConstrainedProblem, x: &[f64]) -> f64 {
     problem.solutions.iter().map(|known| error(known.value)).fold(f64::INFINITY, f64::min)
 }
 
-fn finite(value: f64) -> Option<f64> {
-    value.is_finite().then_some(value)
-}
-
 fn verdict(reason: StopReason) -> SolverVerdict {
     match reason {
         StopReason::Kkt | StopReason::GradientNorm => SolverVerdict::Converged,
@@ -122,16 +114,6 @@ fn verdict(reason: StopReason) -> SolverVerdict {
 
 /// A solver without curves in a summary.
 pub(super) fn as_method(name: &str, solution: Solution) -> MethodSummary {
-    MethodSummary {
-        name: name.into(),
-        label: name.into(),
-        hyperparameters: Parameters::new(),
-        seeds: Vec::new(),
-        curve: Vec::new(),
-        last: None,
-        acceptance_rate: 1.0,
-        trust_region: BTreeMap::new(),
-        failures: Vec::new(),
-        solution: Some(solution),
-    }
+    let (name, label, solution) = (name.into(), name.into(), Some(solution));
+    MethodSummary { name, label, acceptance_rate: 1.0, solution, ..MethodSummary::default() }
 }

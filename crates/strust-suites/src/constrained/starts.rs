@@ -1,18 +1,9 @@
 //! STR-SQP from random starts.
 
 use super::{kkt::Residual, section, settings::ConstrainedSettings, solve};
-use crate::theory::normals;
+use crate::{prelude::*, theory::normals};
 use strust::vector::Vector;
-use strust_lab::{
-    Error,
-    data::{
-        section::{Check, Section, Table},
-        summary::SolverVerdict,
-    },
-    format::brief,
-    statistics::upper_median,
-    suite::{CheckResults, Tick},
-};
+use strust_lab::{Error, data::summary::SolverVerdict};
 use strust_problems::constrained::{ConstrainedProblem, KINDS, all_problems};
 
 /// The share of runs that must end at a verified KKT point.

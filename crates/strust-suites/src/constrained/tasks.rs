@@ -4,7 +4,11 @@ use super::{
     ConstrainedSuite, section,
     solve::{SOLVED, as_method},
 };
-use crate::tasks::{BenchmarkSpec, Choice, Contest, Entrant, Rules, Task};
+use crate::{
+    distinct,
+    prelude::*,
+    tasks::{BenchmarkSpec, Choice, Contest, Entrant, Rules, Task},
+};
 use std::{collections::BTreeMap, path::Path};
 use strust_lab::{
     Error,
@@ -14,12 +18,9 @@ use strust_lab::{
         experiment::MethodSpec,
         plan::{Job, Plan},
         record::EpochRecord,
-        section::{Check, Section, Table},
         summary::{ProblemSummary, Solution, SolverVerdict, Summary, Tuning},
     },
-    format::{NOTHING, brief, plain, plural},
     registry::problems,
-    statistics::upper_median,
     suite::SuitePlan,
 };
 
@@ -191,17 +192,6 @@ pub(super) fn show(
     })
 }
 
-/// The names in the order of their first occurrence.
-fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
-    let mut distinct: Vec<&str> = Vec::new();
-    for name in names {
-        if !distinct.contains(&name.as_str()) {
-            distinct.push(name);
-        }
-    }
-    distinct
-}
-
 /// A table with a row for each task and a column for each method.
 fn by_method(
     caption: &str,
@@ -259,10 +249,8 @@ fn checks(task: &Task, problem: &ProblemSummary) -> Vec<Check> {
     let tested = label(Role::Tested).next().unwrap_or_default();
     let mine = solution_of(problem, tested);
     let violation = mine.and_then(|solution| solution.constraint_norm);
-    let mut checks = vec![match violation {
-        Some(norm) => Check::at_most(format!("{name}: ‖c‖ of {tested}"), norm, FEASIBLE, "at the answer"),
-        None => Check::at_most(format!("{name}: ‖c‖ of {tested}"), f64::INFINITY, FEASIBLE, "it broke down"),
-    }];
+    let (norm, why) = violation.map_or((f64::INFINITY, "it broke down"), |norm| (norm, "at the answer"));
+    let mut checks = vec![Check::at_most(format!("{name}: ‖c‖ of {tested}"), norm, FEASIBLE, why)];
     let error = |label: &str| {
         let solution = solution_of(problem, label)?;
         Some(solution.objective_error? + solution.constraint_norm?)
@@ -302,7 +290,6 @@ pub(super) fn add_to(summary: &mut Summary, plan: &SuitePlan<ConstrainedSuite>, 
 mod tests {
     use super::*;
     use crate::tasks::Resources;
-    use strust::objective::Evaluations;
     use strust_lab::{
         analyze::Finished,
         data::summary::{CurvePoint, MeanEvaluations},
@@ -310,15 +297,8 @@ mod tests {
     };
 
     fn record(metrics: &[(&str, f64)]) -> EpochRecord {
-        EpochRecord {
-            epoch: 1,
-            steps: 1,
-            accepted: 1,
-            skipped: 0,
-            evaluations: Evaluations { values: 0, gradients: 1, products: 0 },
-            trust_region: BTreeMap::new(),
-            metrics: metrics.iter().map(|(key, value)| ((*key).to_string(), *value)).collect(),
-        }
+        let metrics = metrics.iter().map(|(key, value)| ((*key).to_string(), *value)).collect();
+        EpochRecord { metrics, ..EpochRecord::default() }
     }
 
     #[test]
@@ -373,10 +353,8 @@ mod tests {
         let mut problem = ProblemSummary {
             name: "p".into(),
             kind: Some(KIND.into()),
-            title: String::new(),
-            parameters: [].into(),
-            metrics: Vec::new(),
             methods: (0..3).map(|i| as_method(&task.entrants[i].label, solutions[i])).collect(),
+            ..ProblemSummary::default()
         };
         let found = checks(&task, &problem);
         assert!(found[0].holds && found[1].is_open(), "without curves the optimum is not known: {found:?}");

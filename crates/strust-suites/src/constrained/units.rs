@@ -1,15 +1,9 @@
 //! STR-SQP on the equality problems in other units.
 
 use super::section;
-use crate::sqp::str_sqp;
+use crate::{prelude::*, sqp::str_sqp};
 use strust::prelude::*;
-use strust_lab::{
-    Error,
-    data::section::{Check, Section, Table},
-    format::{NOTHING, fixed},
-    statistics::{largest, upper_median},
-    suite::{CheckResults, Tick},
-};
+use strust_lab::Error;
 use strust_problems::constrained::{ConstrainedProblem, Units, equality_problems};
 
 /// The gradients may change by this share: other units are rounded differently.

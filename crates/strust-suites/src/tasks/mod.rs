@@ -188,3 +188,25 @@ impl<S: Suite> Contest<'_, S> {
         self.benchmark.tasks.iter().map(|task| Ok(self.runs(task, &choices(task)?))).collect()
     }
 }
+
+/// The functions of [`Suite`] that have to do with a benchmark: the field of this name, with this contest.
+macro_rules! competing_suite {
+    ($benchmark:ident, $contest:path) => {
+        fn names(&self) -> Vec<&str> {
+            vec![&self.$benchmark.name]
+        }
+        fn is_plausible(&self) -> bool {
+            self.$benchmark.is_plausible()
+        }
+        fn on_gpu(&self) -> bool {
+            self.$benchmark.on_gpu()
+        }
+        fn searches(plan: &SuitePlan<Self>) -> Vec<Plan> {
+            $contest(plan).all_searches()
+        }
+        fn runs(plan: &SuitePlan<Self>, folder: Option<&Path>) -> Result<Vec<Plan>, Error> {
+            $contest(plan).all_runs(folder)
+        }
+    };
+}
+pub(crate) use competing_suite;

@@ -191,6 +191,17 @@ impl<'a> Competition<'a> {
     }
 }
 
+/// A key that is true or false; false without it.
+fn flag(item: &Source, key: &str) -> Result<bool, Error> {
+    let Some(value) = item.table().get(key) else { return Ok(false) };
+    value.as_bool().ok_or_else(|| item.error(&[key], format!("`{key}` is {value}, but must be true or false")))
+}
+
+/// The texts of a list; `None` if it is something else.
+fn texts(value: &toml::Value) -> Option<Vec<&str>> {
+    value.as_array()?.iter().map(toml::Value::as_str).collect()
+}
+
 fn number(value: &toml::Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|n| n as f64))
 }
@@ -238,12 +249,7 @@ fn variations(source: &Source, known: &[Entry], tested: &MethodSpec) -> Result<V
             let why = format!("[[vary]]: `{parameter}` is not a number among the parameters of {}", tested.name);
             return Err(item.error(&["parameter"], why));
         };
-        let complement = match item.table().get("complement") {
-            None => false,
-            Some(value) => value.as_bool().ok_or_else(|| {
-                item.error(&["complement"], format!("`complement` is {value}, but must be true or false"))
-            })?,
-        };
+        let complement = flag(&item, "complement")?;
         let wrong = || item.error(&["factors"], "[[vary]]: `factors` must be a list of positive numbers other than 1");
         let factors = item.table().get("factors").and_then(toml::Value::as_array).ok_or_else(wrong)?;
         for factor in factors {
@@ -333,8 +339,7 @@ fn parse_task(item: &Source, competition: &Competition, seeds: Vec<u64>, constra
 /// The method under test, and those of the others that `methods` of a task names; all by default.
 fn selected(item: &Source, mut entrants: Vec<Entrant>) -> Result<Vec<Entrant>, Error> {
     let Some(value) = item.table().get("methods") else { return Ok(entrants) };
-    let labels: Option<Vec<&str>> = value.as_array().and_then(|list| list.iter().map(toml::Value::as_str).collect());
-    let labels = labels.ok_or_else(|| {
+    let labels = texts(value).ok_or_else(|| {
         item.error(&["methods"], format!("`methods` is {value}, but must be a list of labels of methods"))
     })?;
     if let Some(unknown) = labels.iter().find(|label| entrants.iter().all(|entrant| entrant.label != **label)) {
@@ -349,8 +354,7 @@ fn selected(item: &Source, mut entrants: Vec<Entrant>) -> Result<Vec<Entrant>, E
 /// The task with its data and its device; or the task and what is missing.
 fn with_resources(item: &Source, mut task: Task, resources: &Resources) -> Result<Result<Task, (Task, String)>, Error> {
     if let Some(value) = item.table().get("data") {
-        let names: Option<Vec<&str>> = value.as_array().and_then(|list| list.iter().map(toml::Value::as_str).collect());
-        let names = names.filter(|names| !names.is_empty()).ok_or_else(|| {
+        let names = texts(value).filter(|names| !names.is_empty()).ok_or_else(|| {
             item.error(&["data"], format!("`data` is {value}, but must be a list of names of files or folders"))
         })?;
         let Some(folder) = &resources.data else {
@@ -363,12 +367,7 @@ fn with_resources(item: &Source, mut task: Task, resources: &Resources) -> Resul
         };
         task.experiment.set_data_of_all(&path)?;
     }
-    let gpu = match item.table().get("gpu") {
-        None => false,
-        Some(value) => value
-            .as_bool()
-            .ok_or_else(|| item.error(&["gpu"], format!("`gpu` is {value}, but must be true or false")))?,
-    };
+    let gpu = flag(item, "gpu")?;
     if !task.experiment.has_network() {
         return Ok(Ok(task));
     }

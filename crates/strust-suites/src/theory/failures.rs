@@ -1,27 +1,11 @@
 //! Runs without the assumptions: label noise, noisy data of a constrained problem, a constraint without LICQ.
 
 use super::{
-    Findings, Tick,
-    penalty::{anchored, climb},
-    problems::{normal, normals},
-};
-use strust::{
-    constraints::{Manifold, Sphere},
-    diagnostics::{Interpolation, probe},
-    objective::{Penalized, full_value},
+    penalty::{Climbed, Rung, Twice, anchored, climb},
     prelude::*,
-    radius::RegionConfig,
-    sample::Draws,
-    samplers::Sampler,
 };
-use strust_lab::{
-    Error,
-    data::section::{Check, Shown, Table},
-    figure::{Figure, Series},
-    format::{NOTHING, brief, plural},
-    statistics::{least, power, upper_median},
-};
-use strust_problems::{LeastSquares, Problem, SubspaceFit};
+use strust::objective::{Penalized, full_value};
+use strust_problems::SubspaceFit;
 
 strust::config! {
     /// Settings of the experiment on broken assumptions.
@@ -42,8 +26,8 @@ strust::config! {
         pub steps: u64 = 200_000, Whole(Range::closed(1.0, 1e9));
     }
     where |c| {
-        super::check_list("failures", "max_radius", &c.max_radius, 0.0, 1e9)?;
-        super::check_list("failures", "epsilon", &c.epsilon, 0.0, 1.0)
+        check_list("failures", "max_radius", &c.max_radius, 0.0, 1e9)?;
+        check_list("failures", "epsilon", &c.epsilon, 0.0, 1.0)
     }
 }
 
@@ -71,6 +55,7 @@ fn gaps<F: Problem, M: Method<F>>(
 }
 
 /// Runs with and without noise: gaps by epoch, and the verdict of a probe at the end.
+#[derive(Default)]
 struct NoisePair {
     curves: [Vec<Vec<f64>>; 2],
     verdicts: [Vec<(Interpolation, String)>; 2],
@@ -81,8 +66,7 @@ fn compare(
     tick: &mut Tick,
     run: impl Fn(bool, u64) -> Result<(Vec<f64>, Interpolation, String), Error>,
 ) -> Result<NoisePair, Error> {
-    let mut pair =
-        NoisePair { curves: <[Vec<Vec<f64>>; 2]>::default(), verdicts: <[Vec<(Interpolation, String)>; 2]>::default() };
+    let mut pair = NoisePair::default();
     for seed in 0..seeds {
         for noisy in [false, true] {
             let (curve, verdict, why) = run(noisy, seed)?;
@@ -111,9 +95,9 @@ impl NoisePair {
     }
 }
 
-pub(super) fn run(c: &FailuresConfig, seeds: u64, tick: &mut Tick) -> Result<Findings, Error> {
+pub(super) fn run(c: &FailuresConfig, seeds: u64, tick: &mut Tick) -> Result<Section, Error> {
     tick.expect(seeds * (4 + c.max_radius.len() as u64 + 2 * c.epsilon.len() as u64));
-    let mut out = Findings::default();
+    let mut out = Section::default();
     let over = plural(seeds as usize, "seed");
     let labels = compare(seeds, tick, |noisy, seed| {
         let noise = if noisy { c.label_noise } else { 0.0 };
@@ -170,19 +154,17 @@ pub(super) fn run(c: &FailuresConfig, seeds: u64, tick: &mut Tick) -> Result<Fin
 }
 
 /// Does a smaller Δ̄ help against label noise? It shortens the steps, like a smaller learning rate.
-fn smaller_radii(c: &FailuresConfig, seeds: u64, exact: f64, tick: &mut Tick, out: &mut Findings) -> Result<(), Error> {
+fn smaller_radii(c: &FailuresConfig, seeds: u64, exact: f64, tick: &mut Tick, out: &mut Section) -> Result<(), Error> {
     let mut left = Vec::new();
     for &max_radius in &c.max_radius {
         let initial_radius = RegionConfig::default().initial_radius.min(max_radius);
         let region = RegionConfig { initial_radius, max_radius, ..Default::default() };
-        let mut last = Vec::new();
-        for seed in 0..seeds {
+        let last = each(seeds, tick, |seed| {
             let mut f = LeastSquares::<f64>::noisy(200, 20, c.label_noise, seed)?;
             let (curve, _) = gaps(&mut f, Str::new(StrConfig { region: region.clone() })?, 10, c.radius_epochs, seed)?;
             // The value of a single epoch is too random.
-            last.push(upper_median(&curve[curve.len() - curve.len().div_ceil(10)..]));
-            tick.done()?;
-        }
+            Ok(upper_median(&curve[curve.len() - curve.len().div_ceil(10)..]))
+        })?;
         left.push((max_radius, upper_median(&last)));
     }
     let lowest = least(left.iter().map(|(_, gap)| *gap));
@@ -234,59 +216,48 @@ impl Constraint for Degenerate {
     }
 }
 
-fn without_licq(c: &FailuresConfig, seeds: u64, tick: &mut Tick, out: &mut Findings) -> Result<(), Error> {
+/// A run on the sphere with one of its equations.
+fn on_sphere(c: &FailuresConfig, squared: bool, epsilon: f64, seed: u64) -> Result<Rung, Error> {
+    let mut next = normals(seed);
+    let mut at = normal(6, &mut next);
+    Sphere::new(1.0)?.restore(&mut at)?;
+    let rows = (0..20).map(|_| normal(6, &mut next)).collect();
+    // This slope makes `at` the solution. Both cases use the regular form of the constraint.
+    let mut f = anchored(rows, &at, &mut Degenerate { squared: false }, &vec![0.5]);
+    let mut start = at.clone();
+    start.add(0.3, &normal(6, &mut next));
+    // Use all terms at every step: only the constraint matters here.
+    let batches = (&mut Epochs::new(20, 20, seed)? as &mut dyn Sampler, 20, Draws::Different);
+    let constraints: Twice<_, _> = [&mut Degenerate { squared }, &mut Degenerate { squared }];
+    climb(&mut f, constraints, (start, &at), epsilon, c.steps, batches)
+}
+
+fn without_licq(c: &FailuresConfig, seeds: u64, tick: &mut Tick, out: &mut Section) -> Result<(), Error> {
     let (mut powers, mut sigma_powers, mut reached) = (Vec::new(), Vec::new(), 0);
     let over = plural(seeds as usize, "seed");
-    let mut series = Vec::new();
-    let mut rows = Vec::new();
-    for (color, squared) in [false, true].into_iter().enumerate() {
-        let (mut curve, mut sigma_curve) = (Vec::new(), Vec::new());
-        for &epsilon in &c.epsilon {
-            let (mut norms, mut sigmas) = (Vec::new(), Vec::new());
-            for seed in 0..seeds {
-                let mut next = normals(seed);
-                let mut at = normal(6, &mut next);
-                Sphere::new(1.0)?.restore(&mut at)?;
-                let rows = (0..20).map(|_| normal(6, &mut next)).collect();
-                // This slope makes `at` the solution. Both cases use the regular form of the constraint.
-                let mut f = anchored(rows, &at, &mut Degenerate { squared: false }, &vec![0.5]);
-                let mut start = at.clone();
-                start.add(0.3, &normal(6, &mut next));
-                // Use all terms at every step: only the constraint matters here.
-                let batches = (Epochs::new(20, 20, seed)?, 20, Draws::Different);
-                let ran = climb(&mut f, Degenerate { squared }, start, epsilon, c.steps, batches)?;
-                tick.done()?;
-                if let Some(found) = ran.strong {
-                    norms.push(found.report.constraint_norm);
-                    sigmas.push(found.report.jacobian.smallest);
-                }
-            }
-            reached += norms.len() as u64;
-            // Medians over only the successful runs would be biased.
-            let middle = |values: &[f64]| if values.len() as u64 == seeds { upper_median(values) } else { f64::NAN };
-            let (norm, sigma) = (middle(&norms), middle(&sigmas));
-            curve.push((epsilon, norm));
-            sigma_curve.push((epsilon, sigma));
-            let short = |value: f64| if value.is_nan() { NOTHING.into() } else { brief(value) };
+    let (mut series, mut rows) = (Vec::new(), Vec::new());
+    let equations = [("‖x‖² − 1", "‖x‖² − 1 = 0, LICQ"), ("(‖x‖² − 1)²", "(‖x‖² − 1)² = 0, no LICQ")];
+    for (color, (name, title)) in equations.into_iter().enumerate() {
+        let squared = color == 1;
+        let run = |epsilon, seed| on_sphere(c, squared, epsilon, seed);
+        let climbed = Climbed::new(name, &c.epsilon, seeds, tick, run)?;
+        let (norms, sigmas) = (climbed.medians(|rung| rung.constraint_norm), climbed.medians(|rung| rung.sigma));
+        let short = |value: f64| if value.is_nan() { NOTHING.into() } else { brief(value) };
+        for ((epsilon, rungs), (&(_, norm), (_, sigma))) in climbed.rungs.iter().zip(norms.iter().zip(sigmas)) {
+            let found = rungs.iter().filter(|rung| !rung.constraint_norm.is_nan()).count();
+            reached += found;
             rows.push(vec![
-                format!("{}, ε = {epsilon:e}", if squared { "(‖x‖² − 1)²" } else { "‖x‖² − 1" }),
-                format!("{} of {seeds}", norms.len()),
+                format!("{name}, ε = {epsilon:e}"),
+                format!("{found} of {seeds}"),
                 short(norm),
                 short(if squared { norm.sqrt() } else { norm }),
                 short(sigma),
                 short(norm / epsilon),
             ]);
         }
-        let all = |curve: &[(f64, f64)]| {
-            if curve.iter().any(|(_, y)| y.is_nan()) { f64::NAN } else { power(curve.iter().copied()) }
-        };
-        powers.push(all(&curve));
-        sigma_powers.push(all(&sigma_curve));
-        series.push(Series::line(
-            if squared { "(‖x‖² − 1)² = 0, no LICQ" } else { "‖x‖² − 1 = 0, LICQ" },
-            color,
-            curve,
-        ));
+        powers.push(climbed.power(|rung| rung.constraint_norm));
+        sigma_powers.push(climbed.power(|rung| rung.sigma));
+        series.push(Series::line(title, color, norms));
     }
     let of = format!("{reached} of {} runs reached ‖∇φ‖ ≤ ε", 2 * seeds * c.epsilon.len() as u64);
     out.checks.push(Check::near(

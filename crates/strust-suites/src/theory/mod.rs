@@ -8,6 +8,7 @@
 
 mod failures;
 mod penalty;
+mod prelude;
 mod problems;
 mod rate;
 mod rejections;
@@ -23,7 +24,7 @@ use strust::config::Config;
 use strust_lab::{
     Error,
     data::{
-        section::{Check, Section, Shown, Table},
+        section::{Check, Section},
         summary::Summary,
     },
     experiment::ExperimentText,
@@ -31,28 +32,57 @@ use strust_lab::{
     suite::{CheckResults, Suite, SuitePlan, Tick},
 };
 
-/// The claim to check, with all settings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "theory", content = "settings", rename_all = "kebab-case")]
-pub enum Claim {
-    /// The strong growth constant along a run.
-    StrongGrowth(strong_growth::StrongGrowthConfig),
-    /// The step-length lemma.
-    StepLength(step_length::StepLengthConfig),
-    /// The bound on rejections.
-    Rejections(rejections::RejectionsConfig),
-    /// The lemmas with the curvature of mini-batches.
-    SecondOrder(second_order::SecondOrderConfig),
-    /// Theorem 1.
-    Rate(rate::RateConfig),
-    /// Theorem 2 and its corollary.
-    Penalty(penalty::PenaltyConfig),
-    /// Failures without the assumptions.
-    Failures(failures::FailuresConfig),
+/// Declares the claims: their words in experiment files, their settings, and their modules.
+macro_rules! claims {
+    ($($(#[$doc:meta])* $word:literal => $claim:ident($module:ident::$settings:ident);)+) => {
+        /// The claim to check, with all settings.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "theory", content = "settings", rename_all = "kebab-case")]
+        pub enum Claim {
+            $($(#[$doc])* $claim($module::$settings),)+
+        }
+
+        impl Theory {
+            /// Parses the text of an experiment file; `file` is for messages.
+            pub fn parse(file: &Path, text: &str) -> Result<Self, Error> {
+                let table: toml::Table = toml::from_str(text).map_err(|e| wrong(file, text, &e))?;
+                let word = table.get("theory").and_then(toml::Value::as_str).unwrap_or_default();
+                match word {
+                    $($word => Self::with(file, text, Claim::$claim),)+
+                    _ => {
+                        let why = format!("`theory` is {word:?}, but must be one of {}", [$($word),+].join(", "));
+                        Err(Error::Experiment { file: file.into(), line: None, why })
+                    }
+                }
+            }
+
+            fn run(&self, tick: &mut Tick) -> Result<Section, Error> {
+                let found = match &self.claim {
+                    $(Claim::$claim(settings) => $module::run(settings, self.seeds, tick),)+
+                }?;
+                let (name, title, description) = (self.name.clone(), self.title.clone(), self.description.clone());
+                Ok(Section { name, title, description, ..found })
+            }
+        }
+    };
 }
 
-/// The words for [`Claim`] in experiment files.
-const CLAIMS: [&str; 7] = ["strong-growth", "step-length", "rejections", "second-order", "rate", "penalty", "failures"];
+claims! {
+    /// The strong growth constant along a run.
+    "strong-growth" => StrongGrowth(strong_growth::StrongGrowthConfig);
+    /// The step-length lemma.
+    "step-length" => StepLength(step_length::StepLengthConfig);
+    /// The bound on rejections.
+    "rejections" => Rejections(rejections::RejectionsConfig);
+    /// The lemmas with the curvature of mini-batches.
+    "second-order" => SecondOrder(second_order::SecondOrderConfig);
+    /// Theorem 1.
+    "rate" => Rate(rate::RateConfig);
+    /// Theorem 2 and its corollary.
+    "penalty" => Penalty(penalty::PenaltyConfig);
+    /// Failures without the assumptions.
+    "failures" => Failures(failures::FailuresConfig);
+}
 
 /// One theory experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,25 +127,6 @@ impl Theory {
         if text.has_key("theory") { Self::parse(&text.file, &text.text).map(Some) } else { Ok(None) }
     }
 
-    /// Parses the text of an experiment file; `file` is for messages.
-    pub fn parse(file: &Path, text: &str) -> Result<Self, Error> {
-        let table: toml::Table = toml::from_str(text).map_err(|e| wrong(file, text, &e))?;
-        let word = table.get("theory").and_then(toml::Value::as_str).unwrap_or_default();
-        match word {
-            "strong-growth" => Self::with(file, text, Claim::StrongGrowth),
-            "step-length" => Self::with(file, text, Claim::StepLength),
-            "rejections" => Self::with(file, text, Claim::Rejections),
-            "second-order" => Self::with(file, text, Claim::SecondOrder),
-            "rate" => Self::with(file, text, Claim::Rate),
-            "penalty" => Self::with(file, text, Claim::Penalty),
-            "failures" => Self::with(file, text, Claim::Failures),
-            _ => {
-                let why = format!("`theory` is {word:?}, but must be one of {}", CLAIMS.join(", "));
-                Err(Error::Experiment { file: file.into(), line: None, why })
-            }
-        }
-    }
-
     fn with<S: Config + DeserializeOwned>(file: &Path, text: &str, claim: fn(S) -> Claim) -> Result<Self, Error> {
         let read: File<S> = toml::from_str(text).map_err(|e| wrong(file, text, &e))?;
         let refuse = |why: String| Error::Experiment { file: file.into(), line: None, why };
@@ -134,21 +145,6 @@ impl Theory {
         let title = if read.title.is_empty() { read.name.clone() } else { read.title };
         let description = read.description.trim().to_string();
         Ok(Self { name: read.name, title, description, seeds: read.seeds, claim: claim(read.settings) })
-    }
-
-    fn run(&self, tick: &mut Tick) -> Result<Section, Error> {
-        let seeds = self.seeds;
-        let Findings { text: findings, figures, tables, checks } = match &self.claim {
-            Claim::StrongGrowth(settings) => strong_growth::run(settings, seeds, tick),
-            Claim::StepLength(settings) => step_length::run(settings, seeds, tick),
-            Claim::Rejections(settings) => rejections::run(settings, seeds, tick),
-            Claim::SecondOrder(settings) => second_order::run(settings, seeds, tick),
-            Claim::Rate(settings) => rate::run(settings, seeds, tick),
-            Claim::Penalty(settings) => penalty::run(settings, seeds, tick),
-            Claim::Failures(settings) => failures::run(settings, seeds, tick),
-        }?;
-        let (name, title, description) = (self.name.clone(), self.title.clone(), self.description.clone());
-        Ok(Section { name, title, description, findings, figures, tables, checks })
     }
 }
 
@@ -201,13 +197,14 @@ fn wrong(file: &Path, text: &str, error: &toml::de::Error) -> Error {
     Error::Experiment { file: file.into(), line, why: error.message().replace('\n', " ") }
 }
 
-/// The results of an experiment.
-#[derive(Default)]
-struct Findings {
-    text: Vec<String>,
-    figures: Vec<Shown>,
-    tables: Vec<Table>,
-    checks: Vec<Check>,
+/// One result for each seed.
+fn each<R>(seeds: u64, tick: &mut Tick, mut run: impl FnMut(u64) -> Result<R, Error>) -> Result<Vec<R>, Error> {
+    let one = |seed| {
+        let ran = run(seed)?;
+        tick.done()?;
+        Ok(ran)
+    };
+    (0..seeds).map(one).collect()
 }
 
 /// Checks a list of a file: it must not be empty, and every entry must be in the open interval.

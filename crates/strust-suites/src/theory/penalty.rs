@@ -1,24 +1,9 @@
 //! Theorem 2 and its corollary: several ε with μ = 1/ε, on problems where the penalty is not exact.
 
-use super::{
-    Findings, Tick, check_list,
-    problems::{Linear, Loss, normal, normals},
-};
+use super::prelude::*;
 use strust::{
-    constraints::{Manifold, Sphere, Stiefel},
     diagnostics::{KktReport, kkt_report, lipschitz, strong_growth_of_lagrangian},
-    objective::{Penalized, full_value_and_gradient},
-    prelude::*,
-    radius::Verdict,
-    sample::Draws,
-    samplers::Sampler,
-};
-use strust_lab::{
-    Error,
-    data::section::{Check, Shown, Table},
-    figure::{Figure, Series},
-    format::{NOTHING, brief, plural},
-    statistics::{largest, least, power, upper_median},
+    objective::Penalized,
 };
 
 strust::config! {
@@ -36,84 +21,108 @@ strust::config! {
     where |c| check_list("penalty", "epsilon", &c.epsilon, 0.0, 1.0)
 }
 
-/// The results of a run with μ = 1/ε.
-pub(super) struct Ladder<V> {
-    /// Oracle calls until ‖∇φ‖² ≤ ε; absent if it was never reached.
-    pub weak: Option<u64>,
-    /// The results at the first point with ‖∇φ‖ ≤ ε; absent if it was never reached.
-    pub strong: Option<Found<V>>,
-    /// The largest ‖∇f‖ along the run.
-    pub steepest: f64,
+/// The numbers of a run with μ = 1/ε. If ‖∇φ‖ ≤ ε was never reached, those of the first such point are NaN.
+pub(super) struct Rung {
+    /// Oracle calls until ‖∇φ‖² ≤ ε; infinite if it was never reached.
+    weak: f64,
+    /// The same for ‖∇φ‖ ≤ ε. All that follows, except `longest`, is measured at the first such point.
+    strong: f64,
+    pub constraint_norm: f64,
+    /// σ_min(J).
+    pub sigma: f64,
+    /// ε(ε + G)/σ_min of Lemma 4.12, where G is the largest ‖∇f‖ along the run.
+    limit: f64,
+    /// The corollary's Cε with C = (G + 1)/σ_min.
+    wider_limit: f64,
+    /// ‖∇f + Jᵀλ‖ with the least-squares multipliers.
+    residual: f64,
+    /// ‖x − x*‖.
+    distance: f64,
+    /// τ of the mini-batches, for λ = μc.
+    tau: f64,
     /// The largest a of an accepted step.
-    pub longest: f64,
+    longest: f64,
+    /// 2/(τL_φ) with L_φ = ‖∇²φ‖. Theorem 2 needs all steps below it. With τ and L_φ of one point it is at least the
+    /// theorem's value.
+    cap: f64,
 }
 
-/// The first iterate with ‖∇φ‖ ≤ ε.
-pub(super) struct Found<V> {
-    /// Oracle calls until then.
-    pub calls: u64,
-    /// The point.
-    pub at: V,
-    pub report: KktReport,
-    /// τ of the mini-batches there, for λ = μc.
-    pub tau: f64,
-    /// ‖∇²φ‖ there. It is at most L_φ of the whole run.
-    pub curvature: f64,
+impl Rung {
+    /// Before the first step.
+    const NEVER: Self = Self {
+        weak: f64::INFINITY,
+        strong: f64::INFINITY,
+        constraint_norm: f64::NAN,
+        sigma: f64::NAN,
+        limit: f64::NAN,
+        wider_limit: f64::NAN,
+        residual: f64::NAN,
+        distance: f64::NAN,
+        tau: f64::NAN,
+        longest: 0.0,
+        cap: f64::NAN,
+    };
 }
 
-impl<V> Found<V> {
-    /// 2/(τL_φ). Theorem 2 needs all steps below it. With τ and L_φ of one point it is at least the theorem's value.
-    pub fn cap(&self) -> f64 {
-        2.0 / (self.tau * self.curvature)
-    }
-}
+/// A constraint for the method and the same one to measure: runs are compiled once for each type of point.
+pub(super) type Twice<'a, V, R> = [&'a mut dyn Constraint<Point = V, Residual = R>; 2];
 
-/// Runs STR-P with μ = 1/ε and measures after every step, until ‖∇φ‖ ≤ ε.
-pub(super) fn climb<F, C>(
-    f: &mut F,
-    mut constraint: C,
-    start: F::Point,
+/// Runs STR-P with μ = 1/ε and measures after every step, until ‖∇φ‖ ≤ ε. The solution is known.
+pub(super) fn climb<V: Vector, R: Vector>(
+    f: &mut Linear<V>,
+    [of_method, constraint]: Twice<'_, V, R>,
+    (start, solution): (V, &V),
     epsilon: f64,
     steps: u64,
-    (mut sampler, batch, draws): (impl Sampler, usize, Draws),
-) -> Result<Ladder<F::Point>, Error>
-where
-    F: Objective,
-    C: Constraint<Point = F::Point> + Clone,
-{
+    (sampler, batch, draws): (&mut dyn Sampler, usize, Draws),
+) -> Result<Rung, Error> {
     let penalty = 1.0 / epsilon;
-    let mut method = StrP::new(StrPConfig { penalty, ..Default::default() }, constraint.clone())?;
+    let mut method = StrP::new(StrPConfig { penalty, ..Default::default() }, of_method)?;
     let mut state = method.init(f, start)?;
     let (mut sample, mut gradient) = (Sample::default(), state.point().zeros_like());
     let mut residual = constraint.new_residual();
-    let mut ran = Ladder { weak: None, strong: None, steepest: 0.0, longest: 0.0 };
+    let (mut rung, mut steepest) = (Rung::NEVER, 0.0_f64);
     for step in 0..steps {
         full_value_and_gradient(f, state.point(), &mut gradient);
-        ran.steepest = ran.steepest.max(gradient.norm());
+        steepest = steepest.max(gradient.norm());
         constraint.residual(state.point(), &mut residual);
         constraint.add_vjp(state.point(), penalty, &residual, &mut gradient);
         let norm = gradient.norm();
-        if norm * norm <= epsilon && ran.weak.is_none() {
-            ran.weak = Some(step);
+        if norm * norm <= epsilon {
+            rung.weak = rung.weak.min(step as f64);
         }
         if norm <= epsilon {
             let at = state.into_point();
             let mut multipliers = residual.zeros_like();
             multipliers.add(penalty, &residual);
-            let growth = strong_growth_of_lagrangian(f, &mut constraint, &at, &multipliers);
-            let report = kkt_report(f, &mut constraint, &at, penalty)?;
+            let tau = strong_growth_of_lagrangian(f, constraint, &at, &multipliers).rho(batch, draws);
+            let KktReport { constraint_norm, least_residual, jacobian, .. } = kkt_report(f, constraint, &at, penalty)?;
             let all = Sample::range(0..f.terms());
             let curvature = lipschitz(&mut Penalized::new(f, constraint, penalty), &at, &all, 50);
-            ran.strong = Some(Found { calls: step, at, report, tau: growth.rho(batch, draws), curvature });
-            break;
+            // Without LICQ there is no bound.
+            let sigma = if jacobian.licq { jacobian.smallest } else { f64::NAN };
+            let mut away = at;
+            away.add(-1.0, solution);
+            return Ok(Rung {
+                strong: step as f64,
+                constraint_norm,
+                sigma: jacobian.smallest,
+                limit: epsilon * (epsilon + steepest) / sigma,
+                wider_limit: epsilon * (1.0 + steepest) / sigma,
+                residual: least_residual,
+                distance: away.norm(),
+                tau,
+                cap: 2.0 / (tau * curvature),
+                ..rung
+            });
         }
         sampler.draw(step, &mut sample);
         let record = method.step(f, &mut state, &sample)?;
         if record.verdict == Verdict::Accepted {
-            ran.longest = ran.longest.max(record.step_size);
+            rung.longest = rung.longest.max(record.step_size);
         }
     }
-    Ok(ran)
+    Ok(rung)
 }
 
 /// f with a KKT point `at` and multipliers that are not 0: f = mean of ½⟨aᵢ, x − at⟩² + ⟨q, x⟩ with q = −Jᵀλ. All terms have the gradient
@@ -130,56 +139,12 @@ where
 
 const NAMES: [&str; 3] = ["sphere", "Stiefel", "quartic and product"];
 
-/// The numbers of one run with one ε; NaN for a point that was never reached.
-struct Rung {
-    weak: f64,
-    strong: f64,
-    constraint_norm: f64,
-    /// ε(ε + G)/σ_min of Lemma 4.12.
-    limit: f64,
-    /// The corollary's Cε with C = (G + 1)/σ_min.
-    wider_limit: f64,
-    /// ‖∇f + Jᵀλ‖ with the least-squares multipliers.
-    residual: f64,
-    /// ‖x − x*‖.
-    distance: f64,
-    tau: f64,
-    longest: f64,
-    cap: f64,
-}
-
-impl Rung {
-    fn new<V: Vector>(ran: &Ladder<V>, solution: &V, epsilon: f64) -> Self {
-        let never = |calls: Option<u64>| calls.map_or(f64::INFINITY, |k| k as f64);
-        let found = |of: &dyn Fn(&Found<V>) -> f64| ran.strong.as_ref().map_or(f64::NAN, of);
-        let away = |found: &Found<V>| {
-            let mut away = found.at.clone();
-            away.add(-1.0, solution);
-            away.norm()
-        };
-        // Without LICQ there is no bound.
-        let sigma =
-            |found: &Found<V>| if found.report.jacobian.licq { found.report.jacobian.smallest } else { f64::NAN };
-        Self {
-            weak: never(ran.weak),
-            strong: never(ran.strong.as_ref().map(|found| found.calls)),
-            constraint_norm: found(&|found| found.report.constraint_norm),
-            limit: found(&|found| epsilon * (epsilon + ran.steepest) / sigma(found)),
-            wider_limit: found(&|found| epsilon * (1.0 + ran.steepest) / sigma(found)),
-            residual: found(&|found| found.report.least_residual),
-            distance: found(&away),
-            tau: found(&|found| found.tau),
-            longest: ran.longest,
-            cap: found(&Found::cap),
-        }
-    }
-}
-
 fn rung(problem: usize, epsilon: f64, c: &PenaltyConfig, seed: u64) -> Result<Rung, Error> {
     let (n, d) = (c.n as usize, 8);
     let mut next = normals(seed);
     // Drawn independently, because E_k[g_k] = ∇φ(x_k) must hold.
-    let batches = (WithReplacement::new(n, c.batch as usize, seed)?, c.batch as usize, Draws::Independent);
+    let mut sampler = WithReplacement::new(n, c.batch as usize, seed)?;
+    let batches = (&mut sampler as &mut dyn Sampler, c.batch as usize, Draws::Independent);
     match problem {
         0 => {
             let mut sphere = Sphere::new(1.0)?;
@@ -188,7 +153,7 @@ fn rung(problem: usize, epsilon: f64, c: &PenaltyConfig, seed: u64) -> Result<Ru
             let rows = (0..n).map(|_| normal(d, &mut next)).collect();
             let mut f = anchored(rows, &at, &mut sphere, &vec![0.5]);
             let start = near(&at, 0.5, &normal(d, &mut next));
-            Ok(Rung::new(&climb(&mut f, sphere, start, epsilon, c.steps, batches)?, &at, epsilon))
+            climb(&mut f, [&mut sphere.clone(), &mut sphere], (start, &at), epsilon, c.steps, batches)
         }
         1 => {
             let mut stiefel = Stiefel::new(d, 2)?;
@@ -198,7 +163,7 @@ fn rung(problem: usize, epsilon: f64, c: &PenaltyConfig, seed: u64) -> Result<Ru
             let mut f = anchored(rows, &at, &mut stiefel, &multipliers);
             let away = Matrix::from_fn(d, 2, |_, _| next());
             let start = near(&at, 0.5, &away);
-            Ok(Rung::new(&climb(&mut f, stiefel, start, epsilon, c.steps, batches)?, &at, epsilon))
+            climb(&mut f, [&mut stiefel.clone(), &mut stiefel], (start, &at), epsilon, c.steps, batches)
         }
         _ => {
             // Σ xᵢ⁴ = Σ atᵢ⁴ and x₀x₁ = at₀at₁.
@@ -207,7 +172,7 @@ fn rung(problem: usize, epsilon: f64, c: &PenaltyConfig, seed: u64) -> Result<Ru
             let rows = (0..n).map(|_| normal(d, &mut next)).collect();
             let mut f = anchored(rows, &at, &mut quartic, &vec![0.3, 0.2]);
             let start = near(&at, 0.3, &normal(d, &mut next));
-            Ok(Rung::new(&climb(&mut f, quartic, start, epsilon, c.steps, batches)?, &at, epsilon))
+            climb(&mut f, [&mut quartic.clone(), &mut quartic], (start, &at), epsilon, c.steps, batches)
         }
     }
 }
@@ -251,15 +216,26 @@ impl Constraint for Quartic {
 }
 
 /// All runs on one problem: each ε with the results of its seeds.
-struct Climbed {
+pub(super) struct Climbed {
     name: &'static str,
-    rungs: Vec<(f64, Vec<Rung>)>,
+    pub rungs: Vec<(f64, Vec<Rung>)>,
 }
 
 impl Climbed {
+    /// Runs every ε with every seed.
+    pub fn new(
+        name: &'static str,
+        epsilons: &[f64],
+        seeds: u64,
+        tick: &mut Tick,
+        rung: impl Fn(f64, u64) -> Result<Rung, Error>,
+    ) -> Result<Self, Error> {
+        let rungs = epsilons.iter().map(|&epsilon| Ok((epsilon, each(seeds, tick, |seed| rung(epsilon, seed))?)));
+        Ok(Self { name, rungs: rungs.collect::<Result<_, Error>>()? })
+    }
     /// Medians over the seeds, for each ε. If a run never reached the point, there is no median, because a median over the
     /// other runs would be biased. The calls of such a run are infinite, so their median is over all runs.
-    fn medians(&self, of: fn(&Rung) -> f64) -> Vec<(f64, f64)> {
+    pub fn medians(&self, of: fn(&Rung) -> f64) -> Vec<(f64, f64)> {
         let middle = |rungs: &Vec<Rung>| {
             let values: Vec<f64> = rungs.iter().map(of).collect();
             if values.iter().any(|value| value.is_nan()) { f64::NAN } else { upper_median(&values) }
@@ -267,7 +243,7 @@ impl Climbed {
         self.rungs.iter().map(|(epsilon, rungs)| (*epsilon, middle(rungs))).collect()
     }
     /// The power of ε in these medians; NaN if one of them is missing.
-    fn power(&self, of: fn(&Rung) -> f64) -> f64 {
+    pub fn power(&self, of: fn(&Rung) -> f64) -> f64 {
         let medians = self.medians(of);
         if medians.iter().all(|(_, value)| value.is_finite()) { power(medians) } else { f64::NAN }
     }
@@ -340,20 +316,12 @@ impl Climbed {
     }
 }
 
-pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Findings, Error> {
+pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Section, Error> {
     tick.expect(seeds * (NAMES.len() * c.epsilon.len()) as u64);
-    let (mut out, mut powers) = (Findings::default(), Vec::new());
+    let (mut out, mut powers) = (Section::default(), Vec::new());
     let (mut calls, mut violations, mut rows): (Vec<Series>, Vec<Series>, Vec<Vec<String>>) = Default::default();
     for (problem, name) in NAMES.iter().enumerate() {
-        let mut climbed = Climbed { name, rungs: Vec::new() };
-        for &epsilon in &c.epsilon {
-            let mut rungs = Vec::new();
-            for seed in 0..seeds {
-                rungs.push(rung(problem, epsilon, c, seed)?);
-                tick.done()?;
-            }
-            climbed.rungs.push((epsilon, rungs));
-        }
+        let climbed = Climbed::new(name, &c.epsilon, seeds, tick, |epsilon, seed| rung(problem, epsilon, c, seed))?;
         out.checks.extend(climbed.checks());
         powers.push(-climbed.power(|rung| rung.weak));
         let columns: [fn(&Rung) -> f64; 9] = [
@@ -403,7 +371,7 @@ pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Find
         "problem | calls to ‖∇φ‖² ≤ ε | calls to ‖∇φ‖ ≤ ε | ‖c‖ | Cε | residual | ‖x − x*‖ | τ | largest accepted a | 2/(τL_φ)",
         rows,
     ));
-    out.text.push(format!(
+    out.findings.push(format!(
         "The conclusion of Theorem 2 is checked, but not the theorem: its δ is positive only if a_max < 2/(τL_φ), which is of order ε here, and Algorithm 2 has no such cap. It takes steps \
          a = ‖g‖²/gᵀHg, up to 1 where g is tangent to the constraint; the table shows the largest a and the cap. With a cap of that order the theorem's K \
          is of order μ(φ(x₀) − φ*)/η for ‖∇φ‖² ≤ η. With μ = 1/ε, η = ε and a feasible start this is ε⁻², as stated; from an infeasible start \
@@ -412,7 +380,7 @@ pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Find
         -largest(powers.iter().copied()),
         -least(powers.iter().copied())
     ));
-    out.text.push(
+    out.findings.push(
         "With λ = μc, ‖∇f + Jᵀλ‖ ≤ ε is the same as ‖∇φ‖ ≤ ε, where the runs stop, so this half of the corollary needs no check. The table has the residual \
          with the least-squares multipliers, and the distance from the known KKT point is checked instead. The other half, on ‖c‖, needs LICQ at the iterate, not \
          only at feasible points. Strong growth of the Lagrangian for every λ, as the paper assumes, forces all terms to have the same gradient at every \
@@ -452,8 +420,7 @@ mod tests {
         assert_eq!(some.checks()[0].verdict(), "holds");
         let before = some.worst(|rung| rung.constraint_norm / rung.limit);
         assert!(before > 0.0 && before <= 1.0);
-        let nowhere = Ladder { weak: None, strong: None, steepest: 1.0, longest: 1.0 };
-        some.rungs[1].1[1] = Rung::new(&nowhere, &vec![0.0; 8], 0.03);
+        some.rungs[1].1[1] = Rung { longest: 1.0, ..Rung::NEVER };
         let checks = some.checks();
         assert_eq!((checks[0].verdict(), checks[4].verdict(), checks[5].verdict()), ("fails", "open", "open"));
         assert!(checks[0].why.starts_with("3 of 4 runs") && some.medians(|rung| rung.tau)[1].1.is_nan());

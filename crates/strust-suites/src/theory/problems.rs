@@ -36,6 +36,10 @@ pub(super) enum Loss {
     Bounded,
 }
 
+/// All losses, with names for people.
+pub(super) const LOSSES: [(&str, Loss); 3] =
+    [("least squares", Loss::Square), ("logistic", Loss::Logistic), ("bounded loss, not convex", Loss::Bounded)];
+
 impl Loss {
     /// The largest |ψ″|.
     pub(super) fn curvature(self) -> f64 {

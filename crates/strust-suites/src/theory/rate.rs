@@ -1,25 +1,9 @@
 //! Theorem 1: the smallest squared gradient after a number of steps.
 
-use super::{
-    Findings, Tick,
-    problems::{Linear, Loss, largest_eigenvalue, normal, normals},
-};
-use strust::{
-    diagnostics::{Iterations, StrongGrowth, bounds},
-    objective::full_value_and_gradient,
-    prelude::*,
-    radius::{RegionConfig, Verdict},
-    sample::Draws,
-    samplers::Sampler,
-};
-use strust_lab::{
-    Error,
-    data::section::{Check, Shown, Table},
-    figure::{Figure, Series},
-    format::{NOTHING, brief, plural},
-    statistics::{ladder, largest, least, mean_interval, power},
-};
-use strust_problems::{Activation, Factorization, LeastSquares, Mlp, Problem, digits};
+use super::{prelude::*, problems::largest_eigenvalue};
+use strust::diagnostics::StrongGrowth;
+use strust_lab::statistics::{ladder, mean_interval};
+use strust_problems::{Activation, Mlp, digits};
 
 strust::config! {
     /// Settings of the experiment on Theorem 1.
@@ -60,14 +44,16 @@ struct RateRun {
     ratio: f64,
 }
 
-fn follow<F: Objective>(
-    f: &mut F,
-    start: F::Point,
+/// Follows a run of STR, with the exact ρ of its iterates if `growth` computes it.
+fn follow<V: Vector>(
+    mut f: &mut dyn Objective<Point = V>,
+    start: V,
     batch: usize,
     steps: u64,
     seed: u64,
-    growth: Option<fn(&F, &F::Point) -> StrongGrowth>,
+    growth: Option<&dyn Fn(&V) -> StrongGrowth>,
 ) -> Result<RateRun, Error> {
+    let f = &mut f;
     let mut method = Str::new(StrConfig::default())?;
     let mut sampler = WithReplacement::new(f.terms(), batch, seed)?;
     let mut state = method.init(f, start)?;
@@ -80,7 +66,7 @@ fn follow<F: Objective>(
         // The theorem's minimum is over x₀ … x_{K−1}. A minimum over some of them is at least as large.
         while state.steps() + 1 < count && squared >= FLOOR {
             if let Some(growth) = growth {
-                let at = growth(f, state.point());
+                let at = growth(state.point());
                 squared = at.gradient_squared;
                 rho = if squared >= FLOOR { rho.max(at.rho(batch, DRAWS)) } else { rho };
             }
@@ -154,17 +140,7 @@ fn running_least(curve: &[(u64, f64)]) -> Vec<(f64, f64)> {
     curve.iter().scan(f64::INFINITY, least).collect()
 }
 
-/// A run for each seed.
-fn each(seeds: u64, tick: &mut Tick, run: impl Fn(u64) -> Result<RateRun, Error>) -> Result<Vec<RateRun>, Error> {
-    let one = |seed| {
-        let ran = run(seed)?;
-        tick.done()?;
-        Ok(ran)
-    };
-    (0..seeds).map(one).collect()
-}
-
-pub(super) fn run(c: &RateConfig, seeds: u64, tick: &mut Tick) -> Result<Findings, Error> {
+pub(super) fn run(c: &RateConfig, seeds: u64, tick: &mut Tick) -> Result<Section, Error> {
     tick.expect(3 * seeds + c.network_seeds);
     let mut problems = Vec::new();
 
@@ -189,7 +165,7 @@ pub(super) fn run(c: &RateConfig, seeds: u64, tick: &mut Tick) -> Result<Finding
     let largest = bounded.lipschitz().into_iter().fold(0.0, f64::max);
     let runs = each(seeds, tick, |seed| {
         let start = normal(d, &mut normals(seed + (1 << 40)));
-        follow(&mut bounded.clone(), start, batch, c.steps, seed, Some(Linear::strong_growth))
+        follow(&mut bounded.clone(), start, batch, c.steps, seed, Some(&|x| bounded.strong_growth(x)))
     })?;
     problems.push(Curves {
         name: "bounded loss",
@@ -216,8 +192,8 @@ pub(super) fn run(c: &RateConfig, seeds: u64, tick: &mut Tick) -> Result<Finding
     Ok(report(&problems))
 }
 
-fn report(problems: &[Curves]) -> Findings {
-    let mut out = Findings::default();
+fn report(problems: &[Curves]) -> Section {
+    let mut out = Section::default();
     let (mut series, mut rows): (Vec<Series>, Vec<Vec<String>>) = (Vec::new(), Vec::new());
     for (color, problem) in problems.iter().enumerate() {
         let curve = problem.mean_curve();
@@ -290,7 +266,7 @@ fn report(problems: &[Curves]) -> Findings {
         let applies = |void: bool| if void { "does not apply" } else { "applies" };
         let with =
             |problem: &bounds::Smoothness| applies(bounds::delta(&RegionConfig::default(), problem, 1.0).is_none());
-        out.text.push(format!(
+        out.findings.push(format!(
             "Theorem 1 needs 1/δ = (a_max + a_min) − ρ(a_max − a_min + L_f·a_max²) > 0, and the only a_max of Algorithm 1 is 1. With mini-batches of {BATCH} \
              the theorem {} to the least-squares problem here. With single terms, as in the paper's listing, ρ = {:.0}, and the theorem {}.",
             applies(problems[0].delta().is_none()),
@@ -299,7 +275,7 @@ fn report(problems: &[Curves]) -> Findings {
         ));
     }
     let rejected: u64 = problems.iter().filter(|problem| problem.delta().is_some()).map(Curves::rejected).sum();
-    out.text.push(format!(
+    out.findings.push(format!(
         "The theorem bounds ‖∇f‖² by ε after O(1/ε) steps; the abstract's ε⁻² is for ‖∇f‖ ≤ ε. The factor log(1/ε) is not needed (see the section on \
          rejections). Mini-batches are drawn independently, because the theorem needs E_k[g_k] = ∇f(x_k); a pass over a permutation violates this. The proof bounds a, which depends \
          on g, by constants inside expectations, and sums over successful steps as if success did not depend on g. This does no harm if a is 1 at every step and no \
@@ -364,9 +340,9 @@ mod tests {
     #[test]
     fn the_conditions_of_the_theorem_are_measured_on_the_run() {
         // Terms with Lᵢ near 16: a = 1 is rejected, and accepted steps are shorter.
-        let mut steep = Linear::random(20, 5, [4.0, 4.0], Loss::Square, 0);
+        let steep = Linear::random(20, 5, [4.0, 4.0], Loss::Square, 0);
         let largest = steep.lipschitz().into_iter().fold(0.0, f64::max);
-        let ran = follow(&mut steep, vec![0.0; 5], 1, 100, 0, Some(Linear::strong_growth)).unwrap();
+        let ran = follow(&mut steep.clone(), vec![0.0; 5], 1, 100, 0, Some(&|x| steep.strong_growth(x))).unwrap();
         assert!(ran.rejected > 0 && ran.ratio > 0.0 && ran.least_step < 1.0 && ran.rho > 1.0);
         let smoothness = bounds::Smoothness { largest, mean: 4.0, rho: ran.rho };
         let least_step = ran.least_step;

@@ -1,21 +1,6 @@
 //! #U/#S and its bounds, for several problems and constants of the trust region.
 
-use super::{
-    Findings, Tick, check_list,
-    problems::{Linear, Loss, dots, normal, normals},
-};
-use strust::{
-    diagnostics::{Iterations, bounds},
-    prelude::*,
-    radius::RegionConfig,
-    samplers::Sampler,
-};
-use strust_lab::{
-    Error,
-    data::section::{Check, Shown, Table},
-    figure::{Figure, Series},
-    statistics::{largest, least},
-};
+use super::prelude::*;
 
 strust::config! {
     /// Settings of the experiment on rejections.
@@ -90,11 +75,8 @@ struct RejectionRun {
     slack_at_end: f64,
 }
 
-const PROBLEMS: [(&str, Loss); 3] =
-    [("least squares", Loss::Square), ("logistic", Loss::Logistic), ("bounded loss, not convex", Loss::Bounded)];
-
 fn one(problem: usize, region: &RegionConfig, steps: u64, seed: u64) -> Result<RejectionRun, Error> {
-    let mut f = Linear::random(40, 10, [0.5, 10.0], PROBLEMS[problem].1, seed);
+    let mut f = Linear::random(40, 10, [0.5, 10.0], LOSSES[problem].1, seed);
     let steepest = f.lipschitz().into_iter().fold(0.0, f64::max);
     let (mut method, mut sampler) =
         (Str::new(StrConfig { region: region.clone() })?, WithReplacement::new(40, 1, seed)?);
@@ -127,7 +109,7 @@ fn one(problem: usize, region: &RegionConfig, steps: u64, seed: u64) -> Result<R
     Ok(ran)
 }
 
-pub(super) fn run(c: &RejectionsConfig, seeds: u64, tick: &mut Tick) -> Result<Findings, Error> {
+pub(super) fn run(c: &RejectionsConfig, seeds: u64, tick: &mut Tick) -> Result<Section, Error> {
     let mut regions = Vec::new();
     for &accept_above in &c.accept_above {
         for &grow_above in c.grow_above.iter().filter(|&&above| above >= accept_above) {
@@ -147,21 +129,19 @@ pub(super) fn run(c: &RejectionsConfig, seeds: u64, tick: &mut Tick) -> Result<F
             }
         }
     }
-    tick.expect(seeds * (regions.len() * PROBLEMS.len()) as u64);
+    tick.expect(seeds * (regions.len() * LOSSES.len()) as u64);
     let mut runs = Vec::new();
     for region in &regions {
-        for problem in 0..PROBLEMS.len() {
-            for seed in 0..seeds {
-                runs.push((region, one(problem, region, c.steps, seed)?));
-                tick.done()?;
-            }
+        for problem in 0..LOSSES.len() {
+            let ran = each(seeds, tick, |seed| one(problem, region, c.steps, seed))?;
+            runs.extend(ran.into_iter().map(|run| (region, run)));
         }
     }
     Ok(report(&runs, c))
 }
 
-fn report(runs: &[(&RegionConfig, RejectionRun)], c: &RejectionsConfig) -> Findings {
-    let mut out = Findings::default();
+fn report(runs: &[(&RegionConfig, RejectionRun)], c: &RejectionsConfig) -> Section {
+    let mut out = Section::default();
     let all = runs.len();
     let worst = |of: Quotient<RejectionRun>| largest(runs.iter().map(|(_, run)| of(run).quotient()));
     let of = format!(
@@ -189,7 +169,7 @@ fn report(runs: &[(&RegionConfig, RejectionRun)], c: &RejectionsConfig) -> Findi
     out.figures.extend(figures(runs));
     out.tables.push(table(runs, c));
     let least_slack = |of: fn(&RejectionRun) -> f64| least(runs.iter().map(|(_, run)| of(run)));
-    out.text.push(format!(
+    out.findings.push(format!(
         "The lemma's ε bounds the mini-batch gradients ‖g_k‖ from below, not the tolerance on ∇f: on interpolating problems the two are \
          unrelated, and ε is taken from the run. Its 4 is the factor ν₁ by which the radius shrinks; its M = L needs L ≥ 1 and is (1 + L)/2 \
          in general; rejections before the first success must be added: without them the lemma fails for the first K of every run that starts with a \
@@ -262,7 +242,7 @@ fn table(runs: &[(&RegionConfig, RejectionRun)], c: &RejectionsConfig) -> Table 
 
 /// A mark for every run, and the line where the measured value equals the bound.
 fn cloud(runs: &[(&RegionConfig, RejectionRun)], of: Quotient<RejectionRun>) -> Vec<Series> {
-    let series = PROBLEMS.iter().enumerate().map(|(i, (name, _))| {
+    let series = LOSSES.iter().enumerate().map(|(i, (name, _))| {
         let mine = runs.iter().filter(|(_, run)| run.problem == i).map(|(_, run)| of(run));
         dots(name, i, mine.map(|at| (at.bound, at.measured)))
     });

@@ -2,33 +2,20 @@
 //! the Gauss–Newton matrix of mini-batches, beside the identity.
 
 use super::{
-    Findings, Tick, check_list,
-    problems::{Linear, Loss, dots, normal, normals},
+    prelude::*,
     rejections::{MeasuredAndBound, Quotient},
 };
 use strust::{
-    diagnostics::{
-        Iterations,
-        bounds::{
-            accepted_below_with, model_error_with, radius_floor_with, rejections_in_a_row_with, unsuccessful_with,
-        },
+    diagnostics::bounds::{
+        accepted_below_with, model_error_with, radius_floor_with, rejections_in_a_row_with, unsuccessful_with,
     },
-    methods::{StrNewtonConfig, TrustRegion},
+    methods::TrustRegion,
     models::{Exit, Identity, Local, Model, Newton, Step, Trial},
-    objective::{Evaluations, ProductKind, full_value_and_gradient},
-    prelude::*,
-    radius::{Judgment, RegionConfig, Verdict},
-    samplers::Sampler,
+    objective::{Evaluations, ProductKind},
+    radius::Judgment,
     vector::Elementwise,
 };
-use strust_lab::{
-    Error,
-    data::section::{Check, Shown, Table},
-    figure::Figure,
-    format::{NOTHING, in_sentence, plural},
-    statistics::{largest, power, upper_median},
-};
-use strust_problems::{Factorization, Problem};
+use strust_lab::format::in_sentence;
 
 strust::config! {
     /// Settings of the experiment on the general model.
@@ -65,13 +52,11 @@ const CONVERGED: f64 = 1e-6;
 const MODELS: [(&str, Option<ProductKind>); 3] =
     [("identity", None), ("Hessian", Some(ProductKind::Hessian)), ("Gauss–Newton", Some(ProductKind::GaussNewton))];
 
-const LINEAR: [(&str, Loss); 3] =
-    [("least squares", Loss::Square), ("logistic", Loss::Logistic), ("bounded loss, not convex", Loss::Bounded)];
-const FACTORIZATION: usize = LINEAR.len();
-const PROBLEMS: usize = LINEAR.len() + 1;
+const FACTORIZATION: usize = LOSSES.len();
+const PROBLEMS: usize = LOSSES.len() + 1;
 
 fn problem_name(problem: usize) -> &'static str {
-    LINEAR.get(problem).map_or("matrix factorization 40×20, rank 2, width 6", |(name, _)| name)
+    LOSSES.get(problem).map_or("matrix factorization 40×20, rank 2, width 6", |(name, _)| name)
 }
 
 /// One trial.
@@ -288,7 +273,7 @@ fn one(
     region: &RegionConfig,
     seed: u64,
 ) -> Result<ModelRun, Error> {
-    let ran = if let Some((_, loss)) = LINEAR.get(problem) {
+    let ran = if let Some((_, loss)) = LOSSES.get(problem) {
         let f = Linear::random(c.n as usize, c.d as usize, [1.0, 20.0], *loss, seed);
         let start = normal(c.d as usize, &mut normals(seed + (1 << 40)));
         let lipschitz = |f: &Linear<Vec<f64>>, sample: &Sample| f.sample_lipschitz(sample.indices());
@@ -303,17 +288,14 @@ fn one(
     Ok(ModelRun { model, problem, ..ran })
 }
 
-pub(super) fn run(c: &SecondOrderConfig, seeds: u64, tick: &mut Tick) -> Result<Findings, Error> {
+pub(super) fn run(c: &SecondOrderConfig, seeds: u64, tick: &mut Tick) -> Result<Section, Error> {
     tick.expect(seeds * (c.initial_radius.len() * PROBLEMS * MODELS.len()) as u64);
     let mut runs = Vec::new();
     for &initial_radius in &c.initial_radius {
         let region = RegionConfig { initial_radius, max_radius: c.max_radius, ..RegionConfig::with_curvature() };
         for problem in 0..PROBLEMS {
             for model in 0..MODELS.len() {
-                for seed in 0..seeds {
-                    runs.push(one(c, problem, model, &region, seed)?);
-                    tick.done()?;
-                }
+                runs.extend(each(seeds, tick, |seed| one(c, problem, model, &region, seed))?);
             }
         }
     }
@@ -331,8 +313,8 @@ fn power_of_error(runs: &[&ModelRun]) -> f64 {
     power(runs.iter().flat_map(|run| run.errors[run.errors.len() / 2..].iter().copied()))
 }
 
-fn report(runs: &[ModelRun], c: &SecondOrderConfig, seeds: u64) -> Findings {
-    let mut out = Findings::default();
+fn report(runs: &[ModelRun], c: &SecondOrderConfig, seeds: u64) -> Section {
+    let mut out = Section::default();
     for (model, (name, _)) in MODELS.iter().enumerate() {
         let known: Vec<&ModelRun> =
             runs.iter().filter(|run| run.model == model && run.problem < FACTORIZATION).collect();
@@ -381,7 +363,7 @@ fn report(runs: &[ModelRun], c: &SecondOrderConfig, seeds: u64) -> Findings {
     }
     out.figures.push(errors_figure(runs));
     out.tables.push(table(runs, seeds, c));
-    out.text.push(findings(runs));
+    out.findings.push(findings(runs));
     out
 }
 
@@ -473,7 +455,6 @@ fn findings(runs: &[ModelRun]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use strust::methods::StrNewton;
 
     fn short() -> SecondOrderConfig {
         SecondOrderConfig { steps: 60, n: 20, d: 40, batch: 5, ..Default::default() }

@@ -1,20 +1,7 @@
 //! The step-length lemma: short steps are always accepted, and accepted steps may be short.
 
-use super::{
-    Findings, Tick, check_list,
-    problems::{Linear, Loss, normal, normals},
-};
-use strust::{
-    diagnostics::bounds::accepted_below,
-    prelude::*,
-    radius::{RegionConfig, Verdict},
-    samplers::Sampler,
-};
-use strust_lab::{
-    Error,
-    data::section::{Check, Shown, Table},
-    figure::{Figure, Series},
-};
+use super::prelude::*;
+use bounds::accepted_below;
 
 strust::config! {
     /// Settings of the experiment on the step-length lemma.
@@ -35,36 +22,71 @@ strust::config! {
     where |c| check_list("step-length", "initial_radii", &c.initial_radii, 0.0, 1e6)
 }
 
-/// Counts of steps.
-#[derive(Default)]
+/// Counts of steps. a_min belongs to the sampled function.
+#[derive(Clone, Copy, Default)]
 struct StepCounts {
     steps: u64,
-    short: u64,
-    exceptions: u64,
+    accepted: u64,
     rejected: u64,
+    /// Accepted with a below a_min. The lemma excludes this.
+    below: u64,
+    /// Accepted with a below a_min of the steepest term. Theorem 1 excludes this.
+    below_all: u64,
+    /// Steps with a below a_min, accepted or not.
+    short: u64,
+    /// Those of these that were not accepted.
+    exceptions: u64,
 }
 
-pub(super) fn run(c: &StepLengthConfig, seeds: u64, tick: &mut Tick) -> Result<Findings, Error> {
-    let problems =
-        [("least squares", Loss::Square), ("logistic", Loss::Logistic), ("bounded loss, not convex", Loss::Bounded)];
+impl StepCounts {
+    /// The counts of one step that is shorter than a_min or not.
+    fn of(verdict: Verdict, short: bool, below_all: bool) -> Self {
+        let (accepted, rejected) = (verdict == Verdict::Accepted, verdict == Verdict::Rejected);
+        Self {
+            steps: 1,
+            accepted: u64::from(accepted),
+            rejected: u64::from(rejected),
+            below: u64::from(accepted && short),
+            below_all: u64::from(accepted && below_all),
+            short: u64::from(short),
+            exceptions: u64::from(short && !accepted),
+        }
+    }
+    /// As a share of the accepted steps.
+    fn share(&self, count: u64) -> f64 {
+        count as f64 / self.accepted as f64
+    }
+}
+
+impl std::ops::AddAssign for StepCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.steps += other.steps;
+        self.accepted += other.accepted;
+        self.rejected += other.rejected;
+        self.below += other.below;
+        self.below_all += other.below_all;
+        self.short += other.short;
+        self.exceptions += other.exceptions;
+    }
+}
+
+pub(super) fn run(c: &StepLengthConfig, seeds: u64, tick: &mut Tick) -> Result<Section, Error> {
     let stretches = c.steps.div_ceil(c.stretch);
     tick.expect(stretches + seeds * c.initial_radii.len() as u64);
-    let mut out = Findings::default();
-    let mut seen: Vec<StepCounts> = problems.iter().map(|_| StepCounts::default()).collect();
+    let mut out = Section::default();
+    let mut seen: Vec<StepCounts> = LOSSES.iter().map(|_| StepCounts::default()).collect();
     for stretch in 0..stretches {
-        let which = stretch as usize % problems.len();
+        let which = stretch as usize % LOSSES.len();
         // Lᵢ from 0.1 to 100, or a quarter of that: both flat and steep terms.
-        let f = Linear::random(c.n as usize, c.d as usize, [0.3, 10.0], problems[which].1, stretch);
+        let f = Linear::random(c.n as usize, c.d as usize, [0.3, 10.0], LOSSES[which].1, stretch);
         let steps = c.stretch.min(c.steps - stretch * c.stretch);
         short_steps(f, stretch, steps, &mut seen[which])?;
         tick.done()?;
     }
-    let total = seen.iter().fold(StepCounts::default(), |a, b| StepCounts {
-        steps: a.steps + b.steps,
-        short: a.short + b.short,
-        exceptions: a.exceptions + b.exceptions,
-        rejected: a.rejected + b.rejected,
-    });
+    let mut total = StepCounts::default();
+    for counts in &seen {
+        total += *counts;
+    }
     out.checks.push(Check::at_most(
         "rejections among steps with a < a_min",
         total.exceptions as f64,
@@ -86,7 +108,7 @@ pub(super) fn run(c: &StepLengthConfig, seeds: u64, tick: &mut Tick) -> Result<F
     out.tables.push(Table::new(
         "The lemma's converse: steps with a < a_min = 2(1 − c₀)/(Lᵢ − c₀), and how many of them were rejected.",
         "problem | steps | a < a_min | of these rejected | all rejected",
-        problems.iter().zip(&seen).map(row).collect(),
+        LOSSES.iter().zip(&seen).map(row).collect(),
     ));
     literal(c, seeds, tick, &mut out)?;
     Ok(out)
@@ -106,49 +128,15 @@ fn short_steps(mut f: Linear<Vec<f64>>, seed: u64, steps: u64, seen: &mut StepCo
     for k in 0..steps {
         sampler.draw(k, &mut sample);
         let record = method.step(&mut f, &mut state, &sample)?;
-        let rejected = record.verdict == Verdict::Rejected;
         // The tolerance is the rounding error of the quotient.
         let short = record.step_size < accepted_below(&region, lipschitz[sample.indices()[0]]) * (1.0 - 1e-12);
-        seen.steps += 1;
-        seen.short += u64::from(short);
-        seen.rejected += u64::from(rejected);
-        seen.exceptions += u64::from(short && rejected);
+        *seen += StepCounts::of(record.verdict, short, false);
     }
     Ok(())
 }
 
-/// Counts of a run for the lemma as stated.
-#[derive(Clone, Copy, Default)]
-struct Literal {
-    accepted: u64,
-    /// Accepted with a below a_min of the sampled function. The lemma excludes this.
-    below: u64,
-    /// Accepted with a below a_min of the steepest term. Theorem 1 excludes this.
-    below_all: u64,
-    /// Steps with a below a_min of the sampled function, accepted or not.
-    short: u64,
-    /// Rejected among these.
-    exceptions: u64,
-}
-
-impl std::ops::AddAssign for Literal {
-    fn add_assign(&mut self, other: Self) {
-        self.accepted += other.accepted;
-        self.below += other.below;
-        self.below_all += other.below_all;
-        self.short += other.short;
-        self.exceptions += other.exceptions;
-    }
-}
-
-impl Literal {
-    fn share(&self, count: u64) -> f64 {
-        count as f64 / self.accepted as f64
-    }
-}
-
 /// Runs STR from Δ₀ with mini-batches of this size.
-fn literally(c: &StepLengthConfig, initial_radius: f64, batch: usize, seed: u64) -> Result<Literal, Error> {
+fn literally(c: &StepLengthConfig, initial_radius: f64, batch: usize, seed: u64) -> Result<StepCounts, Error> {
     // Only steep terms, Lᵢ well above 2: for L < 2 − c₀ the lemma's lower bound exceeds its upper bound 1.
     let mut f = Linear::random(c.n as usize, c.d as usize, [3.0, 10.0], Loss::Square, seed);
     let region = RegionConfig { initial_radius, ..Default::default() };
@@ -157,7 +145,7 @@ fn literally(c: &StepLengthConfig, initial_radius: f64, batch: usize, seed: u64)
         (Str::new(StrConfig { region: region.clone() })?, WithReplacement::new(f.terms(), batch, seed)?);
     let mut next = normals(seed + (1 << 40));
     let mut state = method.init(&mut f, normal(c.d as usize, &mut next))?;
-    let (mut sample, mut seen) = (Sample::default(), Literal::default());
+    let (mut sample, mut seen) = (Sample::default(), StepCounts::default());
     for k in 0..c.literal_steps {
         sampler.draw(k, &mut sample);
         let record = method.step(&mut f, &mut state, &sample)?;
@@ -168,25 +156,19 @@ fn literally(c: &StepLengthConfig, initial_radius: f64, batch: usize, seed: u64)
         // The lemma's L belongs to the sampled function. The largest Lᵢ of a batch is only an upper bound, often a poor one,
         // and would make a_min too small.
         let own = accepted_below(&region, f.sample_lipschitz(sample.indices())) * (1.0 - 1e-9);
-        let (accepted, short) = (record.verdict == Verdict::Accepted, record.step_size < own);
-        seen += Literal {
-            accepted: u64::from(accepted),
-            below: u64::from(accepted && short),
-            below_all: u64::from(accepted && record.step_size < accepted_below(&region, steepest)),
-            short: u64::from(short),
-            exceptions: u64::from(short && !accepted),
-        };
+        let below_all = record.step_size < accepted_below(&region, steepest);
+        seen += StepCounts::of(record.verdict, record.step_size < own, below_all);
     }
     Ok(seen)
 }
 
 /// For each Δ₀, how often an accepted step is below the lemma's lower bound.
-fn literal(c: &StepLengthConfig, seeds: u64, tick: &mut Tick, out: &mut Findings) -> Result<(), Error> {
+fn literal(c: &StepLengthConfig, seeds: u64, tick: &mut Tick, out: &mut Section) -> Result<(), Error> {
     let batch = (c.n as usize / 4).max(1);
     let mut curves = [Vec::new(), Vec::new(), Vec::new()];
-    let mut totals = [Literal::default(); 2];
+    let mut totals = [StepCounts::default(); 2];
     for &initial_radius in &c.initial_radii {
-        let mut here = [Literal::default(); 2];
+        let mut here = [StepCounts::default(); 2];
         for seed in 0..seeds {
             for (sum, size) in here.iter_mut().zip([1, batch]) {
                 *sum += literally(c, initial_radius, size, seed)?;
@@ -239,7 +221,7 @@ fn literal(c: &StepLengthConfig, seeds: u64, tick: &mut Tick, out: &mut Findings
             ],
         ),
     ));
-    out.text.push(format!(
+    out.findings.push(format!(
         "A step shorter than a_min is always accepted: no exception in {} steps. The lemma as stated is the converse: an accepted step is never \
          shorter. With L of the sampled function it fails for {:.0} % of the accepted steps on single equations and for {:.0} % on mini-batches. With \
          the largest Lᵢ of all terms, as in Theorem 1, it fails on mini-batches for {:.0} % of them, from {:.0} % with the first Δ₀ to {:.0} % with the last. To apply the theorem, \

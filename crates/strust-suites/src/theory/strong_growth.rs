@@ -1,20 +1,8 @@
 //! The strong growth constant along a run, for exact and noisy data and growing over-parameterization.
 
-use super::{Findings, Tick, check_list};
+use super::prelude::*;
 use std::fmt::Write as _;
-use strust::{
-    diagnostics::{Interpolation, SplitBatch, probe, strong_growth},
-    prelude::*,
-    sample::Draws,
-    samplers::Sampler,
-};
-use strust_lab::{
-    Error,
-    data::section::{Check, Shown, Table},
-    figure::{Figure, Point, Series},
-    format::brief,
-};
-use strust_problems::{LeastSquares, Problem};
+use strust::diagnostics::{SplitBatch, strong_growth};
 
 strust::config! {
     /// Settings of the experiment on strong growth.
@@ -89,10 +77,10 @@ fn opposite(verdict: Interpolation, truth: Interpolation) -> bool {
     verdict != truth && verdict != Interpolation::Doubtful
 }
 
-pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result<Findings, Error> {
+pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result<Section, Error> {
     let kinds = [(0.0, "exact"), (c.noise, "noisy")];
     tick.expect(seeds * (kinds.len() * c.unknowns.len()) as u64);
-    let mut out = Findings::default();
+    let mut out = Section::default();
     let (mut covered, mut right, mut wrong, mut wrong_in_run, mut all) = ((0, 0), 0, 0, 0, 0);
     let (mut rows, mut peaks) = (Vec::new(), Peaks::default());
     for (i, (noise, kind)) in kinds.into_iter().enumerate() {
@@ -161,7 +149,7 @@ pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result
         "problem | largest ρ | last ‖∇f‖² | during the run | by a probe at the end",
         rows,
     ));
-    out.text.push(sentences(c, &peaks));
+    out.findings.push(sentences(c, &peaks));
     Ok(out)
 }
 

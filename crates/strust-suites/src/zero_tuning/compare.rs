@@ -1,7 +1,10 @@
 //! Compares the methods on a task.
 
 use super::measures::{At, CLOSE, NEAR, goes_to_zero, is_within, ratio, steps_ratio, value_at};
-use crate::tasks::{Choice, Entrant, Task};
+use crate::{
+    finite,
+    tasks::{Choice, Entrant, Task},
+};
 use strust_lab::{
     Error,
     analyze::{Finished, Outcome},
@@ -232,10 +235,6 @@ impl Reference {
     }
 }
 
-fn finite(value: f64) -> Option<f64> {
-    value.is_finite().then_some(value)
-}
-
 fn of_entrant(entrant: &Entrant, choice: &Choice, curve: &Trajectory, reference: &Reference) -> EntrantSummary {
     let chosen = entrant.setting(choice);
     EntrantSummary {
@@ -283,7 +282,6 @@ fn compare_tests(metric: &str, tested: Spread, best_tuned: Spread) -> TestCompar
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
     use strust::objective::Evaluations;
     use strust_lab::data::summary::Failure;
 
@@ -292,11 +290,9 @@ mod tests {
         let record = |(epoch, gap): (usize, &f64)| EpochRecord {
             epoch: epoch as u64,
             steps: 10 * epoch as u64,
-            accepted: 10 * epoch as u64,
-            skipped: 0,
-            evaluations: Evaluations { values: 0, gradients: 10 * epoch as u64, products: 0 },
-            trust_region: BTreeMap::new(),
+            evaluations: Evaluations { gradients: 10 * epoch as u64, ..Default::default() },
             metrics: [("objective_gap".into(), *gap), ("test_accuracy".into(), accuracy)].into(),
+            ..EpochRecord::default()
         };
         let epochs: Vec<EpochRecord> = gaps.iter().enumerate().map(record).collect();
         Outcome::Finished(Finished { seed, seconds: vec![0.0; epochs.len()], epochs })

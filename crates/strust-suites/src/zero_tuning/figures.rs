@@ -4,14 +4,8 @@ use super::{
     compare::{Trajectory, TrajectoryPoint},
     measures::{profile, ratio},
 };
-use strust_lab::{
-    data::{
-        benchmark::{Role, TaskSummary, VariationSummary},
-        section::Shown,
-    },
-    figure::{Figure, Point, Series},
-    statistics::{largest, least, upper_median},
-};
+use crate::{distinct, prelude::*};
+use strust_lab::data::benchmark::{Role, TaskSummary, VariationSummary};
 
 /// The largest factor of the performance profile.
 const LAST: f64 = 10.0;
@@ -129,13 +123,7 @@ pub(super) fn values(task: &TaskSummary, parameter: &str) -> Vec<(f64, Option<f6
 
 /// The constants that vary, in order.
 pub(super) fn parameters(tasks: &[TaskSummary]) -> Vec<&str> {
-    let mut parameters: Vec<&str> = Vec::new();
-    for variation in tasks.iter().flat_map(|task| &task.variations) {
-        if !parameters.contains(&variation.parameter.as_str()) {
-            parameters.push(&variation.parameter);
-        }
-    }
-    parameters
+    distinct(tasks.iter().flat_map(|task| &task.variations).map(|variation| &variation.parameter))
 }
 
 /// How the final objective depends on a constant: its ratio to the best value of the constant, over tasks.

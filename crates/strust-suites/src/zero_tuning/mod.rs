@@ -11,7 +11,7 @@ mod figures;
 mod measures;
 mod sections;
 
-use crate::tasks::{BenchmarkSpec, Contest, Rules, Task};
+use crate::tasks::{BenchmarkSpec, Contest, Rules, Task, competing_suite};
 use compare::{TaskRuns, Trajectory};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -49,21 +49,7 @@ fn contest(plan: &SuitePlan<BenchmarkSuite>) -> Contest<'_, BenchmarkSuite> {
 impl Suite for BenchmarkSuite {
     const FILE: &'static str = "benchmark.json";
 
-    fn names(&self) -> Vec<&str> {
-        vec![&self.benchmark.name]
-    }
-    fn is_plausible(&self) -> bool {
-        self.benchmark.is_plausible()
-    }
-    fn on_gpu(&self) -> bool {
-        self.benchmark.on_gpu()
-    }
-    fn searches(plan: &SuitePlan<Self>) -> Vec<Plan> {
-        contest(plan).all_searches()
-    }
-    fn runs(plan: &SuitePlan<Self>, folder: Option<&Path>) -> Result<Vec<Plan>, Error> {
-        contest(plan).all_runs(folder)
-    }
+    competing_suite!(benchmark, contest);
     fn summary(plan: &SuitePlan<Self>, folder: &Path, _: Vec<CheckResults>) -> Result<Summary, Error> {
         let BenchmarkSpec { name, title, description, skipped, .. } = &plan.suite.benchmark;
         let results = plan.suite.benchmark.tasks.iter().map(|task| compare(plan, folder, task));

@@ -5,16 +5,15 @@ use super::{
     figures::{CurveCost, curves as curves_of, parameters, performance_profile, sensitivity, values},
     measures::{CLOSE, NEAR, ratio},
 };
+use crate::prelude::*;
 use std::fmt::Write as _;
 use strust_lab::{
     data::{
         benchmark::{EntrantSummary, Half, Role, SkippedTask, TaskSummary},
         parameters::Parameters,
-        section::{Check, Section, Table},
         summary::Spread,
     },
-    format::{NOTHING, brief, fixed, plain, plain_number, plural, scientific},
-    statistics::upper_median,
+    format::{plain_number, scientific},
 };
 
 /// The share of the tasks that most goals demand.
@@ -120,17 +119,28 @@ fn count<'a>(
 }
 
 /// A goal: a statement that must be true of a share of the tasks.
-struct Goal<S: Fn(&TaskSummary) -> Option<bool>> {
+struct Goal<'a> {
     name: String,
     share: f64,
-    statement: S,
+    /// Whether it is a goal on each half, too.
+    halves: bool,
+    statement: Box<dyn Fn(&TaskSummary) -> Option<bool> + 'a>,
 }
 
-impl<S: Fn(&TaskSummary) -> Option<bool>> Goal<S> {
-    /// The check on all tasks, and on each half if `halves`.
-    fn checks(&self, tasks: &[TaskSummary], halves: bool) -> Vec<Check> {
-        let scopes: &[Option<Half>] = if halves { &[None, Some(Half::Development), Some(Half::Test)] } else { &[None] };
-        scopes.iter().map(|half| self.check(tasks, *half)).collect()
+impl<'a> Goal<'a> {
+    fn new(
+        name: impl Into<String>,
+        share: f64,
+        halves: bool,
+        statement: impl Fn(&TaskSummary) -> Option<bool> + 'a,
+    ) -> Self {
+        Self { name: name.into(), share, halves, statement: Box::new(statement) }
+    }
+
+    /// The check on all tasks, and on each half.
+    fn checks(&self, tasks: &[TaskSummary]) -> Vec<Check> {
+        let scopes = [None, Some(Half::Development), Some(Half::Test)];
+        scopes[..if self.halves { 3 } else { 1 }].iter().map(|half| self.check(tasks, *half)).collect()
     }
 
     fn check(&self, tasks: &[TaskSummary], half: Option<Half>) -> Check {
@@ -159,36 +169,21 @@ impl<S: Fn(&TaskSummary) -> Option<bool>> Goal<S> {
 }
 
 fn checks(tasks: &[TaskSummary]) -> Vec<Check> {
-    let percent = |limit: f64| plain_number((100.0 * (limit - 1.0)).round());
-    let close = Goal {
-        name: format!("final objective within {} % of the best tuned baseline", percent(CLOSE)),
-        share: MOST,
-        statement: |task: &TaskSummary| task.best_tuned.as_ref().map(|_| task.within),
+    let within = |limit: f64| {
+        let percent = plain_number((100.0 * (limit - 1.0)).round());
+        format!("final objective within {percent} % of the best tuned baseline")
     };
-    let near = Goal {
-        name: format!("final objective within {} % of the best tuned baseline", percent(NEAR)),
-        share: 1.0,
-        statement: |task: &TaskSummary| task.best_tuned.as_ref().map(|_| task.nearly_within),
-    };
-    let test = Goal {
-        name: "test metric not worse by more than a standard deviation".into(),
-        share: MOST,
-        statement: |task: &TaskSummary| task.test.as_ref().map(|test| test.holds),
-    };
-    let mut checks = close.checks(tasks, true);
-    checks.extend(near.checks(tasks, true));
-    let methods = tasks.first().map_or(&[][..], |task| &task.methods);
-    for method in methods.iter().filter(|method| method.role == Role::Untuned) {
-        let label = method.label.as_str();
-        let goal = Goal {
-            name: format!("final objective not above that of {label}"),
-            share: MOST,
-            statement: |task: &TaskSummary| Some(is_ahead(task, label)),
-        };
-        checks.extend(goal.checks(tasks, false));
+    let mut goals = vec![
+        Goal::new(within(CLOSE), MOST, true, |task| task.best_tuned.as_ref().map(|_| task.within)),
+        Goal::new(within(NEAR), 1.0, true, |task| task.best_tuned.as_ref().map(|_| task.nearly_within)),
+    ];
+    for label in labels(tasks, &[Role::Untuned]) {
+        let name = format!("final objective not above that of {label}");
+        goals.push(Goal::new(name, MOST, false, move |task| Some(is_ahead(task, &label))));
     }
-    checks.extend(test.checks(tasks, true));
-    checks
+    let name = "test metric not worse by more than a standard deviation";
+    goals.push(Goal::new(name, MOST, true, |task| task.test.as_ref().map(|test| test.holds)));
+    goals.iter().flat_map(|goal| goal.checks(tasks)).collect()
 }
 
 /// Whether the method under test is not behind a method. One that failed is behind one that did not.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use strust::{
+    config::Config,
     methods::{Averaged, AveragedConfig},
     prelude::*,
     schedule::Schedule,

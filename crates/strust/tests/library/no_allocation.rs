@@ -13,6 +13,7 @@ use strust::{
     prelude::*,
     radius::Verdict,
     samplers::Sampler,
+    schedule::Schedule,
     vector::Real,
 };
 use strust_baselines::{

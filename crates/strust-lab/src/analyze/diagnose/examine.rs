@@ -11,7 +11,7 @@ use crate::{
         plan::{Job, Plan},
     },
     registry::{
-        Quantity, TestMetric,
+        PointType, Quantity, TestMetric,
         methods::{StepKind, steps},
         problems::{self, is_network},
     },
@@ -21,7 +21,6 @@ use crate::{
     },
     stepper::Position,
 };
-use serde::{Deserialize, Serialize};
 use std::path::Path;
 use strust::{
     diagnostics::{Consecutive, Interpolation, KktReport, Pairs, kkt_report, probe, strong_growth},
@@ -34,7 +33,7 @@ use strust_problems::Problem;
 
 /// The fit to the training set and to the test set: accuracies, or 1 minus the loss over that of the model whose
 /// parameters are all 0.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Generalization {
     /// Whether these are accuracies.
     pub accuracy: bool,
@@ -47,7 +46,7 @@ pub struct Generalization {
 }
 
 /// The root mean squares of the features of the data, without those that are 0.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FeatureSizes {
     /// Their number.
     pub count: usize,
@@ -66,7 +65,7 @@ impl FeatureSizes {
 
 /// Measurements at the point of the last checkpoint. Values are those of the loss without its `scale`; gradients and
 /// curvatures are those that the method sees.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Examination {
     /// The number of steps before it.
     pub steps: u64,
@@ -176,7 +175,7 @@ struct Examine<'a> {
 impl Purpose for Examine<'_> {
     type Output = Option<Examination>;
 
-    fn with<F: Problem<Point: Send> + 'static>(self, mut prepared: Prepared<F>) -> Result<Option<Examination>, Error> {
+    fn with<P: PointType>(self, mut prepared: Prepared<P>) -> Result<Option<Examination>, Error> {
         let Self { job, id, experiment, folder, effort, failed } = self;
         if failed {
             prepared.start(job.seed)?;

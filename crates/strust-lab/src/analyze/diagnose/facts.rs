@@ -6,14 +6,14 @@ use super::{
     examine::{FeatureSizes, Generalization},
 };
 use crate::{
-    data::{experiment::Experiment, plan::Job},
+    data::{experiment::Experiment, parameters::number, plan::Job},
     registry::{
         Quantity,
         methods::{self, StepKind},
         problems,
     },
 };
-use strust::radius::RegionConfig;
+use strust::{config::Config, radius::RegionConfig};
 
 /// Noise explains a plateau if it is at least as large as the gradient.
 const NOISY: f64 = 1.0;
@@ -155,8 +155,7 @@ impl<'a> Facts<'a> {
 
     /// A number among the hyperparameters.
     pub fn number(&self, key: &str) -> Option<f64> {
-        let value = self.job.method.hyperparameters.get(key)?;
-        value.as_float().or_else(|| value.as_integer().map(|n| n as f64))
+        number(self.job.method.hyperparameters.get(key)?)
     }
     /// A text among the hyperparameters.
     pub fn text(&self, key: &str) -> Option<&str> {
@@ -223,16 +222,9 @@ impl<'a> Facts<'a> {
     }
     /// The trust region's constants.
     pub fn region(&self) -> RegionConfig {
-        let number = |name: &str, default: f64| self.number(name).unwrap_or(default);
-        let usual = RegionConfig::default();
-        RegionConfig {
-            initial_radius: number("initial_radius", usual.initial_radius),
-            max_radius: number("max_radius", usual.max_radius),
-            accept_above: number("accept_above", usual.accept_above),
-            shrink_below: number("shrink_below", usual.shrink_below),
-            grow_above: number("grow_above", usual.grow_above),
-            shrink: number("shrink", usual.shrink),
-            grow: number("grow", usual.grow),
-        }
+        let known = |key: &str| RegionConfig::FIELDS.iter().any(|field| field.name == key);
+        let own = self.job.method.hyperparameters.iter().filter(|(key, _)| known(key));
+        let table: toml::Table = own.map(|(key, value)| (key.clone(), value.clone())).collect();
+        table.try_into().unwrap_or_default()
     }
 }

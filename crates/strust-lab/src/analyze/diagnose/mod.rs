@@ -6,7 +6,6 @@
 mod course;
 mod examine;
 mod facts;
-mod findings;
 mod judge;
 mod read;
 mod reference;

@@ -6,20 +6,18 @@ use crate::{
         plan::Job,
         record::{EpochRecord, Line},
     },
+    io::jsonl,
     registry::problems,
 };
-use std::{
-    io::{BufRead, BufReader},
-    path::Path,
-};
+use std::path::Path;
 use strust::{
     diagnostics::{Curvature, Iterations},
     radius::Verdict,
     record::StepRecord,
 };
-use strust_data::read::open_plain;
 
 /// Counts of a job's records.
+#[derive(Default)]
 pub(super) struct RecordStats {
     /// Counts of the steps in the file.
     pub iterations: Iterations,
@@ -83,43 +81,23 @@ impl RecordStats {
     /// Reads the records; a file that does not exist yet has no lines.
     pub(super) fn read(path: &Path, job: &Job) -> Result<Self, Error> {
         let epsilon = if problems::is_single(&job.problem) { f64::from(f32::EPSILON) } else { f64::EPSILON };
-        let mut stats = Self {
-            iterations: Iterations::default(),
-            curvature: Curvature::with_epsilon(epsilon),
-            epochs: 0,
-            steps: 0,
-            accepted: 0,
-            radius: None,
-            at_largest: 0,
-            metric: None,
-            curve: Vec::new(),
-            test: Vec::new(),
-            tail: StepSizes::default(),
-            claimed: 0.0,
-            fell: 0.0,
-            merit: None,
-            since: 0.0,
-        };
-        let file = match open_plain(path) {
-            Ok(file) => BufReader::new(file),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(stats),
-            Err(e) => return Err(Error::io("read", path)(e)),
-        };
-        let mut lines = file.lines().enumerate().peekable();
-        while let Some((i, line)) = lines.next() {
-            let line = line.map_err(Error::io("read", path))?;
-            match serde_json::from_str(&line) {
-                Ok(Line::Step(record)) => stats.step(&record),
-                Ok(Line::Epoch(EpochRecord { steps, accepted, .. })) if accepted > steps => {
-                    let what = format!("line {}: {accepted} of {steps} steps cannot be accepted", i + 1);
-                    return Err(Error::saved(path, what));
+        let mut stats = Self { curvature: Curvature::with_epsilon(epsilon), ..Self::default() };
+        jsonl::for_each(
+            path,
+            true,
+            |_| true,
+            |line, value| {
+                match value {
+                    Line::Step(record) => stats.step(&record),
+                    Line::Epoch(EpochRecord { steps, accepted, .. }) if accepted > steps => {
+                        let what = format!("line {line}: {accepted} of {steps} steps cannot be accepted");
+                        return Err(Error::saved(path, what));
+                    }
+                    Line::Epoch(record) => stats.epoch(&record, job),
                 }
-                Ok(Line::Epoch(record)) => stats.epoch(&record, job),
-                // A running job may still be writing this line.
-                Err(_) if lines.peek().is_none() => {}
-                Err(e) => return Err(Error::saved(path, format!("line {}: {e}", i + 1))),
-            }
-        }
+                Ok(())
+            },
+        )?;
         Ok(stats)
     }
 

@@ -1,7 +1,6 @@
 //! What a full-batch method reaches from a point, and the curvature of mini-batches there: what a run is compared with.
 
 use super::Effort;
-use serde::{Deserialize, Serialize};
 use strust::{
     diagnostics::lipschitz,
     objective::{Evaluation, ProductKind, Scaled, full_value, full_value_and_gradient},
@@ -11,7 +10,7 @@ use strust::{
 use strust_problems::Problem;
 
 /// What a full-batch method reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReferencePoint {
     /// f at its end, without the scale of the loss.
     pub value: f64,

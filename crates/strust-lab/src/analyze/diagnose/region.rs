@@ -1,12 +1,12 @@
 //! The sentences about the trust region: its radius, rejected steps, and the curvature along the trials.
 
-use super::{RecordStats, facts::Facts, findings::Sentences};
+use super::{Finding, RecordStats, facts::Facts};
 use crate::format::{in_sentence as n, plural};
 use std::fmt::Write as _;
 use strust::{diagnostics::bounds, radius::RegionConfig};
 
 /// All of them.
-pub(super) fn describe(facts: &Facts, out: &mut Sentences) {
+pub(super) fn describe(facts: &Facts, out: &mut Vec<Finding>) {
     let (stats, region) = (facts.stats, facts.region());
     radius(stats, &region, out);
     waste(stats, &region, facts.job.method.name == "str", out);
@@ -17,7 +17,7 @@ fn per_cent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
 }
 
-fn radius(stats: &RecordStats, region: &RegionConfig, out: &mut Sentences) {
+fn radius(stats: &RecordStats, region: &RegionConfig, out: &mut Vec<Finding>) {
     let largest = region.max_radius;
     if stats.iterations.steps() == 0 {
         let share = per_cent(stats.at_largest as f64, stats.epochs as f64);
@@ -26,11 +26,11 @@ fn radius(stats: &RecordStats, region: &RegionConfig, out: &mut Sentences) {
              is not known.",
             n(stats.radius.unwrap_or(f64::NAN))
         );
-        out.find(
+        out.push(Finding::new(
             "radius",
             text,
             &[("epochs_at_largest_per_cent", share), ("radius", stats.radius.unwrap_or(f64::NAN))],
-        );
+        ));
         return;
     }
     let (i, steps) = (&stats.iterations, stats.iterations.steps() as f64);
@@ -48,11 +48,15 @@ fn radius(stats: &RecordStats, region: &RegionConfig, out: &mut Sentences) {
         n(i.largest_radius),
         per_cent(i.at_largest_radius as f64, steps)
     );
-    out.find("radius", text, &[("cut_per_cent", cut), ("least", i.least_radius), ("largest", i.largest_radius)]);
+    out.push(Finding::new(
+        "radius",
+        text,
+        &[("cut_per_cent", cut), ("least", i.least_radius), ("largest", i.largest_radius)],
+    ));
 }
 
 /// `plain` means a model with H = I. The lemma's bound holds only for such a model.
-fn waste(stats: &RecordStats, region: &RegionConfig, plain: bool, out: &mut Sentences) {
+fn waste(stats: &RecordStats, region: &RegionConfig, plain: bool, out: &mut Vec<Finding>) {
     let (rejected, steps) = if stats.iterations.steps() > 0 {
         (stats.iterations.unsuccessful, stats.iterations.steps())
     } else {
@@ -92,19 +96,18 @@ fn waste(stats: &RecordStats, region: &RegionConfig, plain: bool, out: &mut Sent
             region.grow, region.shrink
         );
     }
-    out.find("wasted steps", text + ".", &numbers);
+    out.push(Finding::new("wasted steps", text + ".", &numbers));
 }
 
-fn curvature(stats: &RecordStats, region: &RegionConfig, out: &mut Sentences) {
+fn curvature(stats: &RecordStats, region: &RegionConfig, out: &mut Vec<Finding>) {
     let c = &stats.curvature;
     if c.seen == 0 {
         if stats.iterations.steps() == 0 {
-            out.find(
+            out.push(Finding::new(
                 "curvature",
-                "The records have no steps (records = \"epochs\"), so the curvature along the trials is not known."
-                    .into(),
+                "The records have no steps (records = \"epochs\"), so the curvature along the trials is not known.",
                 &[],
-            );
+            ));
         }
         return;
     }
@@ -127,5 +130,5 @@ fn curvature(stats: &RecordStats, region: &RegionConfig, out: &mut Sentences) {
         ("step_times_curvature", c.mean_step),
         ("a_min", sure),
     ];
-    out.find("curvature", text, &numbers);
+    out.push(Finding::new("curvature", text, &numbers));
 }

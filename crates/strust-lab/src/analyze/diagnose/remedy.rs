@@ -18,11 +18,10 @@ struct AdvisedChange {
     effect: String,
 }
 
-impl AdvisedChange {
-    fn new(key: &str, value: impl Into<String>, reason: impl Into<String>, effect: &str) -> Self {
-        let set = vec![(key.to_string(), value.into())];
-        Self { set, reason: reason.into(), effect: effect.into() }
-    }
+#[allow(clippy::unnecessary_wraps, reason = "its callers return it as it is")]
+fn advise(key: &str, value: impl Into<String>, reason: impl Into<String>, effect: &str) -> Option<AdvisedChange> {
+    let set = vec![(key.to_string(), value.into())];
+    Some(AdvisedChange { set, reason: reason.into(), effect: effect.into() })
 }
 
 /// The change for a cause; `None` if nothing is to be changed or no setting helps.
@@ -88,19 +87,19 @@ fn more_epochs(facts: &Facts, needed: f64) -> Option<AdvisedChange> {
     // A quarter more, because the speed is an estimate.
     let total = epochs(1.25 * total);
     let reason = format!("at its speed it needs about {} more epochs", epochs(needed));
-    Some(AdvisedChange::new(
+    advise(
         "epochs",
         total.to_string(),
         reason,
         "the error keeps falling; at this speed a thousandth of the start remains at the end",
-    ))
+    )
 }
 
 /// Enough epochs for a second half that shows a trend.
 fn enough_epochs(facts: &Facts) -> Option<AdvisedChange> {
     let reason = format!("a trend needs {EARLY} epochs, and the second half of a run is judged");
     let effect = "the diagnosis has a verdict";
-    (!facts.unfinished()).then(|| AdvisedChange::new("epochs", (2 * EARLY).to_string(), reason, effect))
+    if facts.unfinished() { None } else { advise("epochs", (2 * EARLY).to_string(), reason, effect) }
 }
 
 /// A parameter of the problem.
@@ -116,7 +115,7 @@ fn standardized(facts: &Facts) -> Option<AdvisedChange> {
         return None;
     }
     let why = format!("the features have root mean squares from {} to {}", n(sizes.low), n(sizes.largest));
-    let mut change = AdvisedChange::new("standardize", "on", why, "less of the error remains after the same epochs");
+    let mut change = advise("standardize", "on", why, "less of the error remains after the same epochs")?;
     if facts.steps() == StepKind::Rate {
         change.set.push(("learning_rate".into(), written(1.0 / sizes.count as f64)));
     }
@@ -127,8 +126,7 @@ fn standardized(facts: &Facts) -> Option<AdvisedChange> {
 fn unscaled_loss(facts: &Facts) -> Option<AdvisedChange> {
     let scale = crate::registry::problems::scale(&facts.job.problem);
     let why = format!("the loss is multiplied by {}, which takes its gradients out of range", n(scale));
-    let own = AdvisedChange::new("scale", "1.0", why, "the steps change the loss");
-    (scale.ln().abs() > 0.0).then_some(own)
+    if scale.ln().abs() > 0.0 { advise("scale", "1.0", why, "the steps change the loss") } else { None }
 }
 
 /// Weights shrunk in the directions that have less than a tenth of the largest curvature, where the data say little.
@@ -137,14 +135,14 @@ fn regularized(facts: &Facts) -> Option<AdvisedChange> {
     let l = facts.curvature? / crate::registry::problems::scale(&facts.job.problem);
     let why = format!("the fit to the test set is worse by {:.0} points", 100.0 * (found.train - found.test));
     let effect = "smaller weights, which follow the noise of the training set less";
-    Some(AdvisedChange::new("regularization", written((0.1 * l).max(10.0 * now)), why, effect))
+    advise("regularization", written((0.1 * l).max(10.0 * now)), why, effect)
 }
 
 /// The epochs after which the test set was fitted best.
 fn fewer_epochs(facts: &Facts) -> Option<AdvisedChange> {
     let (epoch, value) = facts.best_epoch()?;
     let why = format!("the test set was fitted best after epoch {epoch}, with {}", n(value));
-    Some(AdvisedChange::new("epochs", epoch.to_string(), why, "a better fit to the test set"))
+    advise("epochs", epoch.to_string(), why, "a better fit to the test set")
 }
 
 /// The rate that the curvature allows: 1/L for gradient steps. A step of fixed length η√d crosses the distance to the
@@ -180,22 +178,18 @@ const FASTER: &str = "the error falls at least ten times as fast";
 fn longer_steps(facts: &Facts) -> Option<AdvisedChange> {
     if let Some((rate, why)) = right_rate(facts) {
         let now = facts.number("learning_rate")?;
-        return if one_digit(rate) > now {
-            Some(AdvisedChange::new("learning_rate", written(rate), why, FASTER))
-        } else {
-            None
-        };
+        return if one_digit(rate) > now { advise("learning_rate", written(rate), why, FASTER) } else { None };
     }
     let l = facts.curvature?;
     match facts.steps() {
         StepKind::Search if facts.number("max_step")? < 1.0 / l => {
             let why = format!("the search may not try longer steps, and 1/L is {}", n(1.0 / l));
-            Some(AdvisedChange::new("max_step", written(2.0 / l), why, FASTER))
+            advise("max_step", written(2.0 / l), why, FASTER)
         }
         StepKind::Region if !facts.penalized() && facts.experiment.methods.len() == 1 => {
             let why = format!("H = I in the model is far above the curvature of the loss, {}", n(l));
             let scale = crate::registry::problems::scale(&facts.job.problem) / l;
-            Some(AdvisedChange::new("scale", written(scale), why, FASTER))
+            advise("scale", written(scale), why, FASTER)
         }
         _ => None,
     }
@@ -205,9 +199,7 @@ fn shorter_steps(facts: &Facts) -> Option<AdvisedChange> {
     let effect = "the error falls instead of bouncing";
     let now = facts.number("learning_rate").filter(|_| facts.steps() != StepKind::Free)?;
     match right_rate(facts) {
-        Some((rate, why)) if one_digit(rate) < 0.7 * now => {
-            Some(AdvisedChange::new("learning_rate", written(rate), why, effect))
-        }
+        Some((rate, why)) if one_digit(rate) < 0.7 * now => advise("learning_rate", written(rate), why, effect),
         known => {
             let why = match known {
                 Some(_) => {
@@ -215,7 +207,7 @@ fn shorter_steps(facts: &Facts) -> Option<AdvisedChange> {
                 }
                 None => "the curvature was not measured, and a tenth of the rate is safer",
             };
-            Some(AdvisedChange::new("learning_rate", written(0.1 * now), why, effect))
+            advise("learning_rate", written(0.1 * now), why, effect)
         }
     }
 }
@@ -226,19 +218,14 @@ fn less_noise(facts: &Facts) -> Option<AdvisedChange> {
         .map_or_else(String::new, |noise| format!(": its mean square is {} times that of the gradient", n(noise)));
     if facts.text("schedule") == Some("constant") {
         let why = format!("the noise of the mini-batches keeps steps of constant length from settling{noise}");
-        return Some(AdvisedChange::new(
-            "schedule",
-            "cosine",
-            why,
-            "the error falls further while the steps shorten to 0",
-        ));
+        return advise("schedule", "cosine", why, "the error falls further while the steps shorten to 0");
     }
     other_method(facts).or_else(|| {
         let terms = facts.point?.terms as u64;
         let batch = (4 * facts.experiment.batch).min(terms);
         let why = format!("the noise of the mini-batches hides the gradient{noise}");
-        (batch > facts.experiment.batch)
-            .then(|| AdvisedChange::new("batch", batch.to_string(), why, "a quarter of the noise, and a smaller error"))
+        let effect = "a quarter of the noise, and a smaller error";
+        if batch > facts.experiment.batch { advise("batch", batch.to_string(), why, effect) } else { None }
     })
 }
 
@@ -248,7 +235,7 @@ fn larger_region(facts: &Facts) -> Option<AdvisedChange> {
     // The region itself shortens steps that are too long.
     let radius = if usual > 10.0 * now { usual } else { one_digit(100.0 * now) };
     let why = format!("the radius was at its largest value, {now}, and cut nearly all steps");
-    Some(AdvisedChange::new("max_radius", format!("{radius:?}"), why, FASTER))
+    advise("max_radius", format!("{radius:?}"), why, FASTER)
 }
 
 fn growing_region(facts: &Facts) -> Option<AdvisedChange> {
@@ -256,12 +243,7 @@ fn growing_region(facts: &Facts) -> Option<AdvisedChange> {
     let region = facts.region();
     let steps = region.shrink.ln() / region.grow.ln();
     let why = format!("after one rejection the radius needs {} accepted steps to recover", n(steps));
-    Some(AdvisedChange::new(
-        "grow",
-        crate::format::plain(usual.get("grow")?),
-        why,
-        "the radius recovers and the error falls",
-    ))
+    advise("grow", crate::format::plain(usual.get("grow")?), why, "the radius recovers and the error falls")
 }
 
 /// The default method, which needs no rate and no penalty. If it runs already: with its own constants, or longer.
@@ -278,18 +260,13 @@ fn other_method(facts: &Facts) -> Option<AdvisedChange> {
                 "a smaller error in the same epochs",
             )
         };
-        return Some(AdvisedChange::new("method", name, why, effect));
+        return advise("method", name, why, effect);
     }
     let usual: Parameters = methods::with_defaults(name)?.hyperparameters;
     let changed = facts.job.method.hyperparameters.iter().find(|(key, value)| usual.get(*key) != Some(*value));
     if let Some((key, _)) = changed {
         let value = crate::format::plain(usual.get(key)?);
-        return Some(AdvisedChange::new(
-            key,
-            value,
-            format!("`{key}` is not the default, which suits most problems"),
-            FASTER,
-        ));
+        return advise(key, value, format!("`{key}` is not the default, which suits most problems"), FASTER);
     }
     let error = facts.error?;
     let needed = error.epochs_to(super::course::TOLERANCE * error.first);

@@ -4,7 +4,6 @@ use super::{
     Finding, RecordStats,
     course::TOLERANCE,
     facts::Facts,
-    findings::Sentences,
     judge::{Cause, EARLY, LONG, SHORT},
     region, solution,
 };
@@ -16,14 +15,14 @@ use crate::{
 
 /// The findings.
 pub(super) fn compose(facts: &Facts, note: Option<&str>) -> Vec<Finding> {
-    let mut out = Sentences::default();
+    let mut out = Vec::new();
     let stats = facts.stats;
     if stats.steps == 0 && stats.iterations.steps() == 0 {
         let failed = facts.failure.is_some();
         let text =
             if failed { "The run made no step." } else { "The records have no step yet: repeat the diagnosis later." };
-        out.find("steps", text.into(), &[("steps", 0.0)]);
-        return out.all;
+        out.push(Finding::new("steps", text, &[("steps", 0.0)]));
+        return out;
     }
     progress(stats, &mut out);
     speed(facts, &mut out);
@@ -35,7 +34,7 @@ pub(super) fn compose(facts: &Facts, note: Option<&str>) -> Vec<Finding> {
         region::describe(facts, &mut out);
     }
     solution::describe(facts, note, &mut out);
-    out.all
+    out
 }
 
 /// The reason for a verdict, in one sentence.
@@ -130,12 +129,12 @@ fn share(value: f64) -> String {
     if value >= 0.001 || value == 0.0 { format!("{} %", n(100.0 * value)) } else { format!("{value:.0e}") }
 }
 
-fn speed(facts: &Facts, out: &mut Sentences) {
+fn speed(facts: &Facts, out: &mut Vec<Finding>) {
     let Some(error) = facts.error else { return };
     let ends = [("first", error.first), ("last", error.last)];
     if !facts.measured() {
         let text = "What remains to be done is not known: a thousandth of it would be below the rounding error of the loss, or the loss is not finite.";
-        out.find("remaining", text.into(), &ends);
+        out.push(Finding::new("remaining", text, &ends));
         return;
     }
     let what = match (facts.grounded, facts.point.and_then(|p| p.reference)) {
@@ -177,10 +176,10 @@ fn speed(facts: &Facts, out: &mut Sentences) {
         ("reversals", error.reversals),
         ("epochs_to_tolerance", needed),
     ];
-    out.find("remaining", text, &[&ends[..], &more[..]].concat());
+    out.push(Finding::new("remaining", text, &[&ends[..], &more[..]].concat()));
 }
 
-fn steps(facts: &Facts, out: &mut Sentences) {
+fn steps(facts: &Facts, out: &mut Vec<Finding>) {
     let (Some(step), Some(l), Some(relative)) = (facts.step, facts.curvature, facts.relative_step()) else { return };
     let meaning = match facts.steps() {
         StepKind::Rate if relative > LONG => "above 2, steps grow along the steepest direction",
@@ -193,10 +192,10 @@ fn steps(facts: &Facts, out: &mut Sentences) {
         n(l),
         n(relative)
     );
-    out.find("step length", text, &[("step", step), ("curvature", l), ("product", relative)]);
+    out.push(Finding::new("step length", text, &[("step", step), ("curvature", l), ("product", relative)]));
 }
 
-fn noise(facts: &Facts, out: &mut Sentences) {
+fn noise(facts: &Facts, out: &mut Vec<Finding>) {
     let (Some(ratio), Some(point)) = (facts.noise(), facts.point) else { return };
     if ratio == 0.0 {
         return;
@@ -207,20 +206,20 @@ fn noise(facts: &Facts, out: &mut Sentences) {
         point.gradient_norm,
         n(ratio.sqrt())
     );
-    out.find("gradient noise", text, &[("gradient_norm", point.gradient_norm), ("ratio", ratio)]);
+    out.push(Finding::new("gradient noise", text, &[("gradient_norm", point.gradient_norm), ("ratio", ratio)]));
 }
 
-fn features(facts: &Facts, out: &mut Sentences) {
+fn features(facts: &Facts, out: &mut Vec<Finding>) {
     let Some(sizes) = facts.unscaled() else { return };
     let text = format!(
         "The features of the data are not scaled: the largest root mean square is {}, {} times the lower quartile. The curvature grows with the square of both.",
         n(sizes.largest),
         n(sizes.spread())
     );
-    out.find("features", text, &[("largest", sizes.largest), ("spread", sizes.spread())]);
+    out.push(Finding::new("features", text, &[("largest", sizes.largest), ("spread", sizes.spread())]));
 }
 
-fn generalization(facts: &Facts, out: &mut Sentences) {
+fn generalization(facts: &Facts, out: &mut Vec<Finding>) {
     let Some(found) = facts.point.and_then(|point| point.generalization) else { return };
     let what = if found.accuracy {
         "The accuracy"
@@ -236,10 +235,10 @@ fn generalization(facts: &Facts, out: &mut Sentences) {
         per_cent(found.standard_error)
     );
     let numbers = [("train", found.train), ("test", found.test), ("standard_error", found.standard_error)];
-    out.find("generalization", text, &numbers);
+    out.push(Finding::new("generalization", text, &numbers));
 }
 
-fn progress(stats: &RecordStats, out: &mut Sentences) {
+fn progress(stats: &RecordStats, out: &mut Vec<Finding>) {
     let Some((name, first, last)) = &stats.metric else { return };
     let text = format!(
         "After {} and {} the {name} is {last:.1e}; at the start it was {first:.1e}.",
@@ -247,5 +246,5 @@ fn progress(stats: &RecordStats, out: &mut Sentences) {
         plural(stats.steps as usize, "step")
     );
     let numbers = [("epochs", stats.epochs as f64), ("steps", stats.steps as f64), ("first", *first), ("last", *last)];
-    out.find("progress", text, &numbers);
+    out.push(Finding::new("progress", text, &numbers));
 }

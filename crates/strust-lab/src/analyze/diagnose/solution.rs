@@ -1,15 +1,21 @@
 //! The sentences about the terms of the sum and the constraint: interpolation, KKT residuals, and the penalty.
 
-use super::{Examination, RecordStats, facts::Facts, findings::Sentences};
+use super::{Examination, Finding, RecordStats, facts::Facts};
 use crate::{data::plan::Job, format::in_sentence as n, registry::problems::is_network};
 
 /// All of them. `note`: why the point was not examined.
-pub(super) fn describe(facts: &Facts, note: Option<&str>, out: &mut Sentences) {
+pub(super) fn describe(facts: &Facts, note: Option<&str>, out: &mut Vec<Finding>) {
     interpolation(facts.stats, facts.point, note, facts.job, out);
     constraints(facts.point, facts.penalized(), facts.violation.map_or(0.0, |(_, tolerance)| tolerance), out);
 }
 
-fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<&str>, job: &Job, out: &mut Sentences) {
+fn interpolation(
+    stats: &RecordStats,
+    point: Option<&Examination>,
+    note: Option<&str>,
+    job: &Job,
+    out: &mut Vec<Finding>,
+) {
     if stats.claimed > 0.0 && stats.epochs > 1 {
         let share = 100.0 * stats.fell / stats.claimed;
         let outcome = if stats.fell < 0.0 {
@@ -21,15 +27,15 @@ fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<
             "Over the second half, the accepted steps lowered the objective of their own mini-batches by {:.1e} in total; the full objective {outcome}.",
             stats.claimed
         );
-        out.find(
+        out.push(Finding::new(
             "agreement of mini-batches",
             text,
             &[("claimed", stats.claimed), ("fell", stats.fell), ("share_per_cent", share)],
-        );
+        ));
     }
     let Some(point) = point else {
         let why = note.unwrap_or("there is no checkpoint yet");
-        out.find("interpolation", format!("Interpolation was not measured: {why}."), &[]);
+        out.push(Finding::new("interpolation", format!("Interpolation was not measured: {why}."), &[]));
         return;
     };
     let batches = match &point.kkt {
@@ -42,7 +48,7 @@ fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<
                 "Interpolation {verdict} (near the last checkpoint, with full gradients): {why}, for single terms. At the checkpoint, the exact ρ is {} for {batches}.",
                 n(point.rho)
             );
-            out.find("interpolation", text, &[("rho", point.rho)]);
+            out.push(Finding::new("interpolation", text, &[("rho", point.rho)]));
         }
         (None, Some((low, high))) => {
             let rho = if point.rho.is_finite() {
@@ -66,7 +72,7 @@ fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<
             let text = format!(
                 "At the last checkpoint {rho}. One point does not show whether interpolation holds. The probe with full gradients was not run: {why}."
             );
-            out.find("interpolation", text, &[("rho", point.rho), ("rho_low", low), ("rho_high", high)]);
+            out.push(Finding::new("interpolation", text, &[("rho", point.rho), ("rho_low", low), ("rho_high", high)]));
         }
         (None, None) => {}
     }
@@ -76,7 +82,7 @@ fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<
 const AT_MINIMUM: f64 = 0.1;
 
 /// `tolerance`: below it ‖c‖ counts as 0.
-fn constraints(point: Option<&Examination>, penalized: bool, tolerance: f64, out: &mut Sentences) {
+fn constraints(point: Option<&Examination>, penalized: bool, tolerance: f64, out: &mut Vec<Finding>) {
     let Some((point, kkt)) = point.and_then(|point| Some((point, point.kkt.as_ref()?))) else { return };
     let j = &kkt.jacobian;
     let licq = if j.licq {
@@ -92,7 +98,7 @@ fn constraints(point: Option<&Examination>, penalized: bool, tolerance: f64, out
     );
     let numbers =
         [("constraint_norm", kkt.constraint_norm), ("kkt_residual", kkt.least_residual), ("sigma_min", j.smallest)];
-    out.find("constraints", text, &numbers);
+    out.push(Finding::new("constraints", text, &numbers));
     if !penalized {
         return;
     }
@@ -119,7 +125,7 @@ fn constraints(point: Option<&Examination>, penalized: bool, tolerance: f64, out
         ("multiplier_gap", gap),
         ("bound", kkt.feasibility_bound),
     ];
-    out.find("penalty", text, &numbers);
+    out.push(Finding::new("penalty", text, &numbers));
 }
 
 #[cfg(test)]
@@ -142,9 +148,9 @@ mod tests {
             feasibility_bound: 1.0,
         };
         let point = Examination { kkt: Some(kkt), penalty: 10.0, ..Examination::unknown(1) };
-        let mut out = Sentences::default();
+        let mut out = Vec::new();
         constraints(Some(&point), true, 1e-6, &mut out);
-        out.all.last().unwrap().text.clone()
+        out.last().unwrap().text.clone()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! An auto-encoder.
 
 use super::{
-    AnySetup, Assembler, ProblemEntry, Quantity, Setup, TEST_SHARE,
+    AnySetup, Assembler, Metrics, ProblemEntry, Quantity, Setup, TEST_SHARE,
     mlp::{HiddenActivation, Precision, widths},
     train_and_test,
 };
@@ -23,23 +23,19 @@ strust::config! {
     }
 }
 
-pub(crate) struct Problem;
-
-impl ProblemEntry for Problem {
-    type Config = AutoencoderConfig;
+impl ProblemEntry for AutoencoderConfig {
     const TITLE: &'static str = "An auto-encoder: mean squared error, on the built-in digits or from a file";
-    const METRICS: &'static [(Quantity, &'static str)] =
-        &[(Quantity::TrainLoss, "training loss"), (Quantity::TestLoss, "test loss")];
+    const METRICS: Metrics = &[(Quantity::TrainLoss, "training loss"), (Quantity::TestLoss, "test loss")];
 
-    fn check(c: &AutoencoderConfig) -> Result<(), String> {
-        encoder(c).map(|_| ())
+    fn check_more(c: &Self) -> Result<(), String> {
+        widths::<Self>(&c.hidden, "").map(|_| ())
     }
 
-    fn is_single(c: &AutoencoderConfig) -> bool {
+    fn is_single(c: &Self) -> bool {
         c.precision == Precision::F32
     }
 
-    fn setup(c: Self::Config, _: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+    fn setup(c: Self, _: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         match c.precision {
             Precision::F32 => Ok(assembler.finish(with_test_loss(network::<f32>(&c)?))),
             Precision::F64 => Ok(assembler.finish(with_test_loss(network::<f64>(&c)?))),
@@ -47,15 +43,8 @@ impl ProblemEntry for Problem {
     }
 }
 
-/// The widths of the encoder.
-fn encoder(c: &AutoencoderConfig) -> Result<Vec<usize>, String> {
-    widths(&c.hidden).ok_or_else(|| {
-        format!("autoencoder: `hidden` is {:?}, but must be whole numbers ≥ 1 with - between them", c.hidden)
-    })
-}
-
 fn network<T: Real>(c: &AutoencoderConfig) -> Result<Autoencoder<T>, Error> {
-    let encoder = encoder(c).map_err(Error::Misfit)?;
+    let encoder = widths::<AutoencoderConfig>(&c.hidden, "").map_err(Error::Misfit)?;
     let decoder: Vec<usize> = encoder.iter().rev().skip(1).copied().collect();
     let layers = |d, _| ([&[d], &*encoder, &*decoder, &[d]].concat(), size_of::<T>());
     let (train, test) = train_and_test(&c.data, "", TEST_SHARE, layers)?;

@@ -1,21 +1,14 @@
 //! ResNet-20 on CIFAR-10, with libtorch.
 
-use super::{AnySetup, Assembler, ProblemEntry, Quantity, network_config::Cifar10Config, networks, text};
+pub(super) use super::network_config::Cifar10Config;
+use super::{AnySetup, Assembler, Metrics, ProblemEntry, Quantity, networks, text};
 use crate::{Error, data::parameters::Parameters};
 
-pub(crate) struct Problem;
-
-impl ProblemEntry for Problem {
-    type Config = Cifar10Config;
+impl ProblemEntry for Cifar10Config {
     const TITLE: &'static str = "ResNet-20 on CIFAR-10, with libtorch";
     const NETWORK: bool = true;
     const NEEDS_DATA: bool = true;
-    const METRICS: &'static [(Quantity, &'static str)] =
-        &[(Quantity::TrainLoss, "training loss"), (Quantity::TestAccuracy, "test accuracy")];
-
-    fn is_single(_: &Cifar10Config) -> bool {
-        true
-    }
+    const METRICS: Metrics = &[(Quantity::TrainLoss, "training loss"), (Quantity::TestAccuracy, "test accuracy")];
 
     fn has_effect(parameter: &str, parameters: &Parameters) -> bool {
         let (data, device) = (text(parameters, "data"), text(parameters, "device"));
@@ -31,7 +24,7 @@ impl ProblemEntry for Problem {
         }
     }
 
-    fn setup(c: Self::Config, _: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+    fn setup(c: Self, _: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         networks::cifar10(&c, assembler)
     }
 }

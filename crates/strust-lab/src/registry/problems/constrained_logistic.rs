@@ -1,7 +1,7 @@
 //! Logistic regression on the unit sphere, with linear equations.
 
 use super::{
-    AnySetup, Assembler, ProblemEntry, Quantity, Setup, check_size,
+    AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, Setup, check_size,
     from_file::{FileSize, labeled},
 };
 use crate::Error;
@@ -26,19 +26,16 @@ strust::config! {
 /// Distance of the synthetic points from the separating plane, before some labels are replaced.
 const MARGIN: f64 = 0.1;
 
-pub(crate) struct Problem;
-
-impl ProblemEntry for Problem {
-    type Config = ConstrainedLogisticConfig;
+impl ProblemEntry for ConstrainedLogisticConfig {
     const TITLE: &'static str = "Logistic regression, synthetic or from a file, with ‖x‖² = 1 and Ax = b";
     const CONSTRAINED: bool = true;
-    const METRICS: &'static [(Quantity, &'static str)] = &[
+    const METRICS: Metrics = &[
         (Quantity::ObjectiveError, "objective error |f(x) − f*|"),
         (Quantity::ConstraintNorm, "constraint violation ‖c(x)‖"),
     ];
-    const SYNTHETIC: &'static [&'static str] = &["n", "d"];
+    const SYNTHETIC: Names = &["n", "d"];
 
-    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+    fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let loss = if c.data.is_empty() {
             check_size(c.n, c.d)?;
             check_size(c.rows, c.d)?;

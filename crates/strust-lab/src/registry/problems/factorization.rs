@@ -1,6 +1,6 @@
 //! Low-rank matrix factorization.
 
-use super::{AnySetup, Assembler, ProblemEntry, Quantity, Setup, check_size};
+use super::{AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, Setup, check_size};
 use crate::{Error, data::paths::path_of};
 use strust_data::read_matrix;
 use strust_problems::Factorization;
@@ -21,15 +21,12 @@ strust::config! {
     }
 }
 
-pub(crate) struct Problem;
-
-impl ProblemEntry for Problem {
-    type Config = FactorizationConfig;
+impl ProblemEntry for FactorizationConfig {
     const TITLE: &'static str = "Low-rank matrix factorization X ≈ UVᵀ";
-    const METRICS: &'static [(Quantity, &'static str)] = &[(Quantity::ObjectiveGap, "objective gap f(x) − f*")];
-    const SYNTHETIC: &'static [&'static str] = &["m", "n", "rank"];
+    const METRICS: Metrics = &[(Quantity::ObjectiveGap, "objective gap f(x) − f*")];
+    const SYNTHETIC: Names = &["m", "n", "rank"];
 
-    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+    fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let width = c.width as usize;
         let f = if c.data.is_empty() {
             check_size(c.m, c.n)?;

@@ -1,10 +1,10 @@
 //! What problems with a data file share: reading it, their metrics, which of their keys have an effect, and f*.
 
-use super::{ProblemEntry, Quantity, default_effect, number, text, words};
+use super::{Metrics, ProblemEntry, Quantity, default_effect, number, text};
 use crate::{
     Error,
     data::{parameters::Parameters, paths::path_of},
-    registry::entry::Switch,
+    registry::entry::{Switch, field_words},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -25,7 +25,7 @@ pub enum HeldOut {
     Last,
 }
 
-words!(HeldOut);
+field_words!(HeldOut);
 
 /// The rows of a data file with the label in the column `label`; with `rows` > 0 only this number of rows.
 pub(super) fn labeled(data: &str, label: &str, rows: u64) -> Result<Labeled, Error> {
@@ -100,7 +100,7 @@ const TRAIN: (Quantity, &str) = (Quantity::TrainAccuracy, "training accuracy");
 const TEST: (Quantity, &str) = (Quantity::TestAccuracy, "test accuracy");
 
 /// The metrics of a classifier with the keys `optimum` and `train_accuracy`.
-pub(super) fn accuracies(parameters: &Parameters, has_test: bool) -> &'static [(Quantity, &'static str)] {
+pub(super) fn accuracies(parameters: &Parameters, has_test: bool) -> Metrics {
     match (is_on(parameters, "optimum"), is_on(parameters, "train_accuracy"), has_test) {
         (false, false, false) => &[OBJECTIVE],
         (false, false, true) => &[OBJECTIVE, TEST],

@@ -1,6 +1,6 @@
 //! Generalized eigenvalues.
 
-use super::{AnySetup, Assembler, ProblemEntry, Quantity, Setup, pca::points};
+use super::{AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, Setup, pca::points};
 use crate::Error;
 use strust_problems::GeneralizedEigenvalues;
 
@@ -22,19 +22,16 @@ strust::config! {
     }
 }
 
-pub(crate) struct Problem;
-
-impl ProblemEntry for Problem {
-    type Config = GeneralizedEigenvaluesConfig;
+impl ProblemEntry for GeneralizedEigenvaluesConfig {
     const TITLE: &'static str = "Generalized eigenvalues: min −½ mean ‖Wᵀx‖², WᵀBW = I";
     const CONSTRAINED: bool = true;
-    const METRICS: &'static [(Quantity, &'static str)] = &[
+    const METRICS: Metrics = &[
         (Quantity::ObjectiveError, "objective error |f(W) − f*|"),
         (Quantity::ConstraintNorm, "constraint violation ‖WᵀBW − I‖"),
     ];
-    const SYNTHETIC: &'static [&'static str] = &["d", "n", "decay"];
+    const SYNTHETIC: Names = &["d", "n", "decay"];
 
-    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+    fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let points = points(c.d, c.k, c.n, c.decay, &c.data, seed)?;
         let f = GeneralizedEigenvalues::new(points, c.condition, seed)?;
         let constraint = f.constraint();

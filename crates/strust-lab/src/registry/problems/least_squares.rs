@@ -1,7 +1,7 @@
 //! Linear least squares.
 
 use super::{
-    AnySetup, Assembler, ProblemEntry, Quantity, SPLIT_SEED, Setup, check_size,
+    AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, SPLIT_SEED, Setup, check_size,
     from_file::{FileSize, HeldOut, effect, is_on, with_numbers, with_optimum},
     number, text,
 };
@@ -38,17 +38,14 @@ strust::config! {
     }
 }
 
-pub(crate) struct Problem;
-
-impl ProblemEntry for Problem {
-    type Config = LeastSquaresConfig;
+impl ProblemEntry for LeastSquaresConfig {
     const TITLE: &'static str = "Linear least squares, with Gaussian rows or from a file";
-    const METRICS: &'static [(Quantity, &'static str)] = &[(Quantity::ObjectiveGap, "objective gap f(x) − f*")];
-    const OPTIONAL: &'static [&'static str] =
+    const METRICS: Metrics = &[(Quantity::ObjectiveGap, "objective gap f(x) − f*")];
+    const OPTIONAL: Names =
         &["condition", "label", "rows", "test_share", "split", "standardize", "intercept", "optimum"];
-    const SYNTHETIC: &'static [&'static str] = &["n", "d", "noise", "condition"];
+    const SYNTHETIC: Names = &["n", "d", "noise", "condition"];
 
-    fn metrics(parameters: &Parameters) -> &'static [(Quantity, &'static str)] {
+    fn metrics(parameters: &Parameters) -> Metrics {
         const OBJECTIVE: (Quantity, &str) = (Quantity::Objective, "objective f(x)");
         const GAP: (Quantity, &str) = (Quantity::ObjectiveGap, "objective gap f(x) − f*");
         const TEST: (Quantity, &str) = (Quantity::TestLoss, "test mean squared error");
@@ -68,14 +65,14 @@ impl ProblemEntry for Problem {
         possible && effect::<Self>(parameter, parameters)
     }
 
-    fn check(c: &LeastSquaresConfig) -> Result<(), String> {
+    fn check_more(c: &Self) -> Result<(), String> {
         if c.condition == 0.0 || c.condition >= 1.0 {
             return Ok(());
         }
         Err(format!("least-squares: `condition` is {}, but must be ≥ 1, or 0 for Gaussian rows", c.condition))
     }
 
-    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+    fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         if !c.data.is_empty() {
             let f = with_optimum(regression(&c)?, c.optimum, &c, None)?;
             let test_error = |f: &mut LeastSquares<f64>, x: &Vec<f64>| f.test_error(x);

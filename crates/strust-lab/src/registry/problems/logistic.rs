@@ -1,11 +1,15 @@
 //! Logistic regression.
 
 use super::{
-    AnySetup, Assembler, ProblemEntry, Quantity, SPLIT_SEED, Setup, check_size,
+    AnySetup, Assembler, Metrics, Names, ProblemEntry, SPLIT_SEED, Setup, check_size,
     from_file::{FileSize, HeldOut, accuracies, effect, labeled, with_optimum},
-    number, text, words,
+    number, text,
 };
-use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
+use crate::{
+    Error,
+    data::parameters::Parameters,
+    registry::entry::{Switch, field_words},
+};
 use serde::{Deserialize, Serialize};
 use strust_problems::Logistic;
 
@@ -59,14 +63,11 @@ pub enum FeatureKernel {
     Rbf,
 }
 
-words!(FeatureKernel);
+field_words!(FeatureKernel);
 
-pub(crate) struct Problem;
-
-impl ProblemEntry for Problem {
-    type Config = LogisticConfig;
+impl ProblemEntry for LogisticConfig {
     const TITLE: &'static str = "Logistic regression, synthetic and separable, also with rare features, or from a file";
-    const OPTIONAL: &'static [&'static str] = &[
+    const OPTIONAL: Names = &[
         "rare",
         "test_share",
         "split",
@@ -79,9 +80,9 @@ impl ProblemEntry for Problem {
         "label",
         "rows",
     ];
-    const SYNTHETIC: &'static [&'static str] = &["n", "d", "margin", "rare"];
+    const SYNTHETIC: Names = &["n", "d", "margin", "rare"];
 
-    fn metrics(parameters: &Parameters) -> &'static [(Quantity, &'static str)] {
+    fn metrics(parameters: &Parameters) -> Metrics {
         accuracies(parameters, number(parameters, "test_share") > 0.0)
     }
 
@@ -94,7 +95,7 @@ impl ProblemEntry for Problem {
         possible && effect::<Self>(parameter, parameters)
     }
 
-    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+    fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let f = changed(split(data(&c, seed)?, &c)?.with_wrong_labels(c.wrong_labels, seed)?, &c)?;
         let is_random = c.data.is_empty() || c.wrong_labels > 0.0;
         let f = with_optimum(f, c.optimum, &c, is_random.then_some(seed))?;

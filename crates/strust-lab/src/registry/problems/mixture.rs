@@ -1,6 +1,6 @@
 //! The weights of a mixture.
 
-use super::{AnySetup, Assembler, ProblemEntry, Quantity, Setup, check_size};
+use super::{AnySetup, Assembler, Metrics, ProblemEntry, Quantity, Setup, check_size};
 use crate::Error;
 use strust_problems::Mixture;
 
@@ -18,18 +18,15 @@ strust::config! {
     }
 }
 
-pub(crate) struct Problem;
-
-impl ProblemEntry for Problem {
-    type Config = MixtureConfig;
+impl ProblemEntry for MixtureConfig {
     const TITLE: &'static str = "Weights of a mixture: min −mean log Σ wₖpₖ(x), w ≥ 0, Σwₖ = 1";
     const CONSTRAINED: bool = true;
-    const METRICS: &'static [(Quantity, &'static str)] = &[
+    const METRICS: Metrics = &[
         (Quantity::ObjectiveError, "objective error |f(w) − f*|"),
         (Quantity::ConstraintNorm, "distance to the simplex's plane and bounds"),
     ];
 
-    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+    fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         check_size(c.components, c.n)?;
         check_size(c.d, c.n)?;
         let f = Mixture::gaussians(c.d as usize, c.components as usize, c.n as usize, c.spread, seed)?;

@@ -1,11 +1,15 @@
 //! A multilayer perceptron.
 
 use super::{
-    AnySetup, Assembler, ProblemEntry, Quantity, Setup, TEST_SHARE,
+    AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, Setup, TEST_SHARE,
     from_file::{effect, is_on},
-    text, train_and_test, words,
+    text, train_and_test,
 };
-use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
+use crate::{
+    Error,
+    data::parameters::Parameters,
+    registry::entry::{Switch, field_words},
+};
 use serde::{Deserialize, Serialize};
 use strust::vector::Real;
 use strust_data::Activation;
@@ -57,19 +61,15 @@ pub enum Precision {
     F64,
 }
 
-words!(HiddenActivation, Precision);
+field_words!(HiddenActivation, Precision);
 
-pub(crate) struct Problem;
-
-impl ProblemEntry for Problem {
-    type Config = MlpConfig;
+impl ProblemEntry for MlpConfig {
     const TITLE: &'static str = "A multilayer perceptron, on the built-in digits or from a file";
-    const METRICS: &'static [(Quantity, &'static str)] =
-        &[(Quantity::TrainLoss, "training loss"), (Quantity::TestAccuracy, "test accuracy")];
+    const METRICS: Metrics = &[(Quantity::TrainLoss, "training loss"), (Quantity::TestAccuracy, "test accuracy")];
 
-    const OPTIONAL: &'static [&'static str] = &["wrong_labels", "label", "test_share", "standardize", "train_accuracy"];
+    const OPTIONAL: Names = &["wrong_labels", "label", "test_share", "standardize", "train_accuracy"];
 
-    fn metrics(parameters: &Parameters) -> &'static [(Quantity, &'static str)] {
+    fn metrics(parameters: &Parameters) -> Metrics {
         const WITH_TRAIN: &[(Quantity, &str)] = &[
             (Quantity::TrainLoss, "training loss"),
             (Quantity::TrainAccuracy, "training accuracy"),
@@ -83,15 +83,15 @@ impl ProblemEntry for Problem {
         effect::<Self>(parameter, parameters) && !is_idle
     }
 
-    fn check(c: &MlpConfig) -> Result<(), String> {
+    fn check_more(c: &Self) -> Result<(), String> {
         hidden(c).map(|_| ())
     }
 
-    fn is_single(c: &MlpConfig) -> bool {
+    fn is_single(c: &Self) -> bool {
         c.precision == Precision::F32
     }
 
-    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+    fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let measured = c.train_accuracy == Switch::On;
         match c.precision {
             Precision::F32 => {
@@ -109,14 +109,15 @@ fn hidden(c: &MlpConfig) -> Result<Vec<usize>, String> {
     if c.hidden == "none" {
         return Ok(Vec::new());
     }
-    widths(&c.hidden).ok_or_else(|| {
-        format!("mlp: `hidden` is {:?}, but must be whole numbers ≥ 1 with - between them, or none", c.hidden)
-    })
+    widths::<MlpConfig>(&c.hidden, ", or none")
 }
 
-/// Whole numbers ≥ 1 with - between them.
-pub(super) fn widths(text: &str) -> Option<Vec<usize>> {
-    text.split('-').map(|width| width.parse().ok().filter(|&width: &usize| width > 0)).collect()
+/// The parameter `hidden` of a problem: whole numbers ≥ 1 with - between them. `or` is what else it may be, for messages.
+pub(super) fn widths<P: ProblemEntry>(hidden: &str, or: &str) -> Result<Vec<usize>, String> {
+    let width = |width: &str| width.parse().ok().filter(|&width: &usize| width > 0);
+    let must = "but must be whole numbers ≥ 1 with - between them";
+    let wrong = || format!("{}: `hidden` is {hidden:?}, {must}{or}", P::NAME);
+    hidden.split('-').map(width).collect::<Option<_>>().ok_or_else(wrong)
 }
 
 impl From<HiddenActivation> for Activation {

@@ -2,11 +2,8 @@
 
 mod from_file;
 pub(crate) mod network_config;
-#[cfg(feature = "torch")]
+#[cfg_attr(not(feature = "torch"), path = "networks/absent.rs")]
 pub(crate) mod networks;
-#[cfg(not(feature = "torch"))]
-#[path = "networks/absent.rs"]
-mod networks;
 
 use self::from_file::{FileSize, labeled};
 use super::{
@@ -15,19 +12,26 @@ use super::{
 };
 use crate::{
     Error,
-    data::{experiment::ProblemSpec, parameters::Parameters, paths::path_of, summary::Metric},
+    data::{
+        experiment::ProblemSpec,
+        parameters::{self, Parameters},
+        paths::path_of,
+        summary::Metric,
+    },
     format::in_one_line,
     team::Sharing,
 };
 use strust::config::Config;
 use strust_data::{Classified, digits, images};
 
-/// Everything about one problem.
-pub(crate) trait ProblemEntry: Sized {
-    /// Its parameters.
-    type Config: Config;
-    /// Its name in experiment files.
-    const NAME: &'static str = Self::Config::NAME;
+/// Metrics with their labels, in display order.
+pub(crate) type Metrics = &'static [(Quantity, &'static str)];
+
+/// Names of parameters.
+pub(crate) type Names = &'static [&'static str];
+
+/// Everything about one problem, in addition to its parameters.
+pub(crate) trait ProblemEntry: Config {
     /// One line for people.
     const TITLE: &'static str;
     /// Whether it has a constraint.
@@ -36,25 +40,25 @@ pub(crate) trait ProblemEntry: Sized {
     const NETWORK: bool = false;
     /// Whether it cannot run without a data file or folder.
     const NEEDS_DATA: bool = false;
-    /// The metrics after every epoch, with their labels, in display order. A run minimizes the first one.
-    const METRICS: &'static [(Quantity, &'static str)] = &[(Quantity::Objective, "objective f(x)")];
+    /// The metrics after every epoch. A run minimizes the first one.
+    const METRICS: Metrics = &[(Quantity::Objective, "objective f(x)")];
     /// The parameters that are off by default. Titles and tables show them only if they are on.
-    const OPTIONAL: &'static [&'static str] = &[];
+    const OPTIONAL: Names = &[];
     /// The parameters of synthetic data, which have no effect if there is a data file.
-    const SYNTHETIC: &'static [&'static str] = &[];
+    const SYNTHETIC: Names = &[];
 
     /// Further checks, in addition to ranges and relations.
-    fn check(_config: &Self::Config) -> Result<(), String> {
+    fn check_more(_config: &Self) -> Result<(), String> {
         Ok(())
     }
 
     /// Whether it uses single precision.
-    fn is_single(_config: &Self::Config) -> bool {
-        false
+    fn is_single(_config: &Self) -> bool {
+        Self::NETWORK
     }
 
     /// The metrics with these parameters.
-    fn metrics(_parameters: &Parameters) -> &'static [(Quantity, &'static str)] {
+    fn metrics(_parameters: &Parameters) -> Metrics {
         Self::METRICS
     }
 
@@ -64,29 +68,26 @@ pub(crate) trait ProblemEntry: Sized {
     }
 
     /// Constructs the problem and gives it to the assembler.
-    fn setup(config: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error>;
+    fn setup(config: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error>;
 }
 
 /// Whether a parameter has an effect, by the lists of the entry.
 fn default_effect<P: ProblemEntry>(parameter: &str, parameters: &Parameters) -> bool {
-    let is_default = |value| values(&P::Config::default()).get(parameter) == Some(value);
+    match parameter {
+        // The machine's description names the device and the number of threads.
+        "device" | "threads" if P::NETWORK => return false,
+        "precision" | "launch" if P::NETWORK => return text(parameters, "device") != "cpu",
+        _ => {}
+    }
+    let is_default = |value| values(&P::default()).get(parameter) == Some(value);
     if P::OPTIONAL.contains(&parameter) && parameters.get(parameter).is_none_or(is_default) {
         return false;
     }
     if text(parameters, "data").is_empty() { parameter != "data" } else { !P::SYNTHETIC.contains(&parameter) }
 }
 
-/// The same for a network with built-in data. The machine's description names the device and the number of threads.
-fn network_effect<P: ProblemEntry>(parameter: &str, parameters: &Parameters) -> bool {
-    match parameter {
-        "device" | "threads" => false,
-        "precision" | "launch" => text(parameters, "device") != "cpu",
-        _ => default_effect::<P>(parameter, parameters),
-    }
-}
-
 /// The metrics of a problem with WᵀW = I. Without the constraint f can be below f*.
-const GAP_AND_FRAME: &[(Quantity, &str)] = &[
+const GAP_AND_FRAME: Metrics = &[
     (Quantity::ObjectiveError, "objective error |f(W) − f*|"),
     (Quantity::ConstraintNorm, "constraint violation ‖WᵀW − I‖"),
 ];
@@ -99,102 +100,109 @@ strust::config! {
     }
 }
 
-/// Declares the modules of a list of files, each with a [`ProblemEntry`] called `Problem`, and generates all functions
-/// that look up a problem by name.
+/// A row of the table of problems.
+struct ProblemInfo {
+    name: &'static str,
+    is_network: bool,
+    needs_data: bool,
+    synthetic: Names,
+    entry: fn() -> Entry,
+    metrics: fn(&Parameters) -> Metrics,
+    is_single: fn(&Parameters) -> bool,
+    has_effect: fn(&str, &Parameters) -> bool,
+    setup: fn(&Parameters, u64, Assembler) -> Result<AnySetup, Error>,
+}
+
+impl ProblemInfo {
+    const fn of<P: ProblemEntry>() -> Self {
+        Self {
+            name: P::NAME,
+            is_network: P::NETWORK,
+            needs_data: P::NEEDS_DATA,
+            synthetic: P::SYNTHETIC,
+            entry: entry::<P>,
+            metrics: P::metrics,
+            is_single: |parameters| parsed::<P>(parameters).is_ok_and(|config| P::is_single(&config)),
+            has_effect: P::has_effect,
+            setup: |parameters, seed, assembler| {
+                P::setup(parsed::<P>(parameters).map_err(Error::Misfit)?, seed, assembler)
+            },
+        }
+    }
+}
+
+/// Declares the modules of a list of files, each with the parameters of a problem, and makes their table.
 macro_rules! problems {
-    ($($module:ident),* $(,)?) => {
+    ($($module:ident: $config:ident),* $(,)?) => {
         $(pub(crate) mod $module;)*
-
-        /// All problems, in the order of the list.
-        #[must_use]
-        pub fn all() -> Vec<Entry> {
-            vec![$(entry::<$module::Problem>()),*]
-        }
-
-        /// The metrics of a problem; empty for an unknown one.
-        pub(crate) fn quantities(problem: &ProblemSpec) -> &'static [(Quantity, &'static str)] {
-            match problem.kind.as_str() {
-                $(<$module::Problem as ProblemEntry>::NAME => $module::Problem::metrics(&problem.parameters),)*
-                _ => &[],
-            }
-        }
-
-        /// Whether libtorch runs the problem, on a device that the experiment chooses.
-        #[must_use]
-        pub fn is_network(problem: &ProblemSpec) -> bool {
-            match problem.kind.as_str() {
-                $(<$module::Problem as ProblemEntry>::NAME => $module::Problem::NETWORK,)*
-                _ => false,
-            }
-        }
-
-        /// Whether the problem cannot run without a data file or folder.
-        #[must_use]
-        pub fn needs_data(problem: &ProblemSpec) -> bool {
-            match problem.kind.as_str() {
-                $(<$module::Problem as ProblemEntry>::NAME => $module::Problem::NEEDS_DATA,)*
-                _ => false,
-            }
-        }
-
-        /// Whether the problem uses single precision.
-        pub(crate) fn is_single(problem: &ProblemSpec) -> bool {
-            match problem.kind.as_str() {
-                $(<$module::Problem as ProblemEntry>::NAME => {
-                    parsed::<$module::Problem>(&problem.parameters).is_ok_and(|c| $module::Problem::is_single(&c))
-                })*
-                _ => false,
-            }
-        }
-
-        /// The parameters of a problem's synthetic data, which have no effect if there is a data file.
-        pub(crate) fn synthetic(kind: &str) -> &'static [&'static str] {
-            match kind {
-                $(<$module::Problem as ProblemEntry>::NAME => $module::Problem::SYNTHETIC,)*
-                _ => &[],
-            }
-        }
-
-        fn has_effect(kind: &str, parameter: &str, parameters: &Parameters) -> bool {
-            match kind {
-                $(<$module::Problem as ProblemEntry>::NAME => $module::Problem::has_effect(parameter, parameters),)*
-                _ => true,
-            }
-        }
-
-        /// Constructs a problem from a seed, and shares out its samples.
-        pub(crate) fn setup(problem: &ProblemSpec, seed: u64, sharing: Sharing) -> Result<AnySetup, Error> {
-            match problem.kind.as_str() {
-                $(<$module::Problem as ProblemEntry>::NAME => {
-                    let config = parsed::<$module::Problem>(&problem.parameters).map_err(Error::Misfit)?;
-                    let ScaleConfig { scale } = common(&problem.parameters).map_err(Error::Misfit)?;
-                    $module::Problem::setup(config, seed, Assembler { scale, sharing })
-                })*
-                kind => Err(Error::Misfit(unknown(kind))),
-            }
-        }
+        static ALL: &[ProblemInfo] = &[$(ProblemInfo::of::<$module::$config>()),*];
     };
 }
 
 // One line per problem, in the order of the list.
 problems! {
-    subspace,
-    pca,
-    generalized_eigenvalues,
-    procrustes,
-    constrained_logistic,
-    mixture,
-    nmf,
-    orthonormal_mlp,
-    least_squares,
-    logistic,
-    softmax,
-    factorization,
-    mlp,
-    autoencoder,
-    convnet,
-    gpt,
-    cifar10,
+    subspace: SubspaceConfig,
+    pca: PcaConfig,
+    generalized_eigenvalues: GeneralizedEigenvaluesConfig,
+    procrustes: ProcrustesConfig,
+    constrained_logistic: ConstrainedLogisticConfig,
+    mixture: MixtureConfig,
+    nmf: NmfConfig,
+    orthonormal_mlp: OrthonormalMlpConfig,
+    least_squares: LeastSquaresConfig,
+    logistic: LogisticConfig,
+    softmax: SoftmaxConfig,
+    factorization: FactorizationConfig,
+    mlp: MlpConfig,
+    autoencoder: AutoencoderConfig,
+    convnet: ConvnetConfig,
+    gpt: GptConfig,
+    cifar10: Cifar10Config,
+}
+
+fn info(kind: &str) -> Option<&'static ProblemInfo> {
+    ALL.iter().find(|info| info.name == kind)
+}
+
+/// All problems, in the order of the list.
+#[must_use]
+pub fn all() -> Vec<Entry> {
+    ALL.iter().map(|info| (info.entry)()).collect()
+}
+
+/// The metrics of a problem; empty for an unknown one.
+pub(crate) fn quantities(problem: &ProblemSpec) -> Metrics {
+    info(&problem.kind).map_or(&[], |info| (info.metrics)(&problem.parameters))
+}
+
+/// Whether libtorch runs the problem, on a device that the experiment chooses.
+#[must_use]
+pub fn is_network(problem: &ProblemSpec) -> bool {
+    info(&problem.kind).is_some_and(|info| info.is_network)
+}
+
+/// Whether the problem cannot run without a data file or folder.
+#[must_use]
+pub fn needs_data(problem: &ProblemSpec) -> bool {
+    info(&problem.kind).is_some_and(|info| info.needs_data)
+}
+
+/// Whether the problem uses single precision.
+pub(crate) fn is_single(problem: &ProblemSpec) -> bool {
+    info(&problem.kind).is_some_and(|info| (info.is_single)(&problem.parameters))
+}
+
+/// The parameters of a problem's synthetic data, which have no effect if there is a data file.
+pub(crate) fn synthetic(kind: &str) -> Names {
+    info(kind).map_or(&[], |info| info.synthetic)
+}
+
+/// Constructs a problem from a seed, and shares out its samples.
+pub(crate) fn setup(problem: &ProblemSpec, seed: u64, sharing: Sharing) -> Result<AnySetup, Error> {
+    let unknown = || Error::Misfit(format!("there is no problem `{}`", problem.kind));
+    let info = info(&problem.kind).ok_or_else(unknown)?;
+    let ScaleConfig { scale } = common(&problem.parameters).map_err(Error::Misfit)?;
+    (info.setup)(&problem.parameters, seed, Assembler { scale, sharing })
 }
 
 fn entry<P: ProblemEntry>() -> Entry {
@@ -203,13 +211,13 @@ fn entry<P: ProblemEntry>() -> Entry {
         completed.extend(values(&common(given)?));
         Ok(completed)
     };
-    Entry::new::<P::Config>(P::NAME, P::TITLE, P::CONSTRAINED, complete).with::<ScaleConfig>(|_| true)
+    Entry::new::<P>(P::NAME, P::TITLE, P::CONSTRAINED, complete).with::<ScaleConfig>(|_| true)
 }
 
 /// The checked configuration of some parameters.
-pub(crate) fn parsed<P: ProblemEntry>(parameters: &Parameters) -> Result<P::Config, String> {
+fn parsed<P: ProblemEntry>(parameters: &Parameters) -> Result<P, String> {
     let config = config(&split(parameters).0)?;
-    P::check(&config)?;
+    P::check_more(&config)?;
     Ok(config)
 }
 
@@ -230,10 +238,6 @@ pub fn scale(problem: &ProblemSpec) -> f64 {
     common(&problem.parameters).map_or(1.0, |common| common.scale)
 }
 
-fn unknown(kind: &str) -> String {
-    format!("there is no problem `{kind}`")
-}
-
 /// The metrics of a problem.
 #[must_use]
 pub fn metrics(problem: &ProblemSpec) -> Vec<Metric> {
@@ -246,7 +250,8 @@ pub fn with_effect(kind: &str, parameters: &Parameters) -> Parameters {
     let mut shown = parameters.clone();
     shown.retain(|name, value| {
         // A factor of 1 changes nothing.
-        if name == "scale" { value.as_float() != Some(1.0) } else { has_effect(kind, name, parameters) }
+        let has_effect = || info(kind).is_none_or(|info| (info.has_effect)(name, parameters));
+        if name == "scale" { value.as_float() != Some(1.0) } else { has_effect() }
     });
     if let Some(toml::Value::String(data)) = shown.get_mut("data") {
         // A report must not depend on the path of the file on this machine.
@@ -262,8 +267,7 @@ fn text<'a>(parameters: &'a Parameters, name: &str) -> &'a str {
 
 /// A parameter that is a number; 0 if it is missing.
 fn number(parameters: &Parameters, name: &str) -> f64 {
-    let value = parameters.get(name);
-    value.and_then(|value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64))).unwrap_or(0.0)
+    parameters.get(name).and_then(parameters::number).unwrap_or(0.0)
 }
 
 /// The default share of a file that becomes the test set of a network.
@@ -313,15 +317,3 @@ fn check_size(rows: u64, columns: u64) -> Result<(), Error> {
     let allowed = format!("at most {MOST} numbers, 16 GiB");
     Err(strust::Error::OutOfRange { owner: "synthetic data", field: "size", value, allowed }.into())
 }
-
-/// Fields of a configuration that hold an enum.
-macro_rules! words {
-    ($($word:ident),*) => {$(
-        impl strust::config::FieldValue for $word {
-            fn number(&self) -> Option<f64> {
-                None
-            }
-        }
-    )*};
-}
-use words;

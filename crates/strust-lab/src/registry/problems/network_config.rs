@@ -1,7 +1,6 @@
-//! The parameters of the networks.
+//! The parameters of the networks, and what they predict.
 
-use super::words;
-use crate::registry::entry::Switch;
+use crate::registry::entry::{Switch, field_words};
 use serde::{Deserialize, Serialize};
 
 strust::config! {
@@ -60,7 +59,7 @@ pub enum ImageFiles {
     None,
 }
 
-words!(NetworkPrecision, StepLaunch, ImageFiles);
+field_words!(NetworkPrecision, StepLaunch, ImageFiles);
 
 strust::config! {
     /// A small convolutional network.
@@ -100,4 +99,14 @@ strust::config! {
         /// Threads per operation on the CPU. The last digits of the results depend on it, so the experiment sets it. Other cores run other jobs.
         pub threads: u64 = 1, Whole(Range::closed(1.0, 1024.0));
     }
+}
+
+/// What a network predicts for test images.
+pub(crate) struct Predictions {
+    /// The device that it ran on.
+    pub device: String,
+    /// The names of the classes.
+    pub classes: Vec<String>,
+    pub labels: Vec<u8>,
+    pub predicted: Vec<u8>,
 }

@@ -1,14 +1,18 @@
 //! The networks over libtorch: their construction, and how methods run on a GPU.
 
-use super::network_config::{Cifar10Config, ConvnetConfig, GptConfig, ImageFiles, NetworkPrecision, StepLaunch};
+mod captured;
+
+use super::network_config::{
+    Cifar10Config, ConvnetConfig, GptConfig, ImageFiles, NetworkPrecision, Predictions, StepLaunch,
+};
 use crate::{
     Error,
-    data::paths::path_of,
-    device::{WITHOUT_DATA, network_error},
-    registry::{AnySetup, Assembler, Setup, entry::Switch, keys::Keys},
-    stepper::{Captured, Stepper},
+    data::paths::{path_of, text_of},
+    device::{WITHOUT_DATA, torch::network_error},
+    registry::{AnySetup, AnyStepper, Assembler, PointType, Setup, entry::Switch, keys::Keys},
 };
-use std::borrow::Cow;
+use captured::Captured;
+use std::{borrow::Cow, path::Path};
 use strust::objective::Objective;
 use strust_baselines::by_name::MethodOptions;
 use strust_data::{
@@ -100,7 +104,8 @@ fn image_setup(
             ));
     }
     setup.held = Some(Box::new(on));
-    assembler.finish_scaled(setup)
+    // The problem scales its loss itself, because it has special steppers.
+    PointType::hidden(setup.shared(assembler.sharing))
 }
 
 /// A method on a network over images on a GPU; `None` if it has no such version.
@@ -110,7 +115,7 @@ fn captured(
     batch: usize,
     terms: usize,
     steps: u64,
-) -> Result<Option<Box<dyn Stepper<ImageClassification>>>, Error> {
+) -> Result<Option<AnyStepper<Flat<f32>>>, Error> {
     let schedule = keys.schedule(steps);
     Ok(Some(match keys.name {
         "auto" => Box::new(Captured::<DeviceAuto<f32>>::new(keys.config()?, batch, terms, launch)),
@@ -139,7 +144,7 @@ fn resnet20_on_cifar10(config: &Cifar10Config, device: Device) -> Result<ImageCl
 }
 
 /// Reads the images in a folder or an archive.
-pub(crate) fn read(data: &str, files: ImageFiles) -> Result<ImageSet, Error> {
+fn read(data: &str, files: ImageFiles) -> Result<ImageSet, Error> {
     if data.is_empty() {
         return Err(Error::Network(WITHOUT_DATA.into()));
     }
@@ -147,10 +152,10 @@ pub(crate) fn read(data: &str, files: ImageFiles) -> Result<ImageSet, Error> {
         ImageFiles::Official => Checksums::Official,
         ImageFiles::None => Checksums::Unchecked,
     };
-    Ok(images::cifar10(&crate::data::paths::path_of(data), checksums)?)
+    Ok(images::cifar10(&path_of(data), checksums)?)
 }
 
-pub(crate) fn bytes(images: &Images) -> ImageBytes<'_> {
+fn bytes(images: &Images) -> ImageBytes<'_> {
     ImageBytes { pixels: &images.pixels, labels: &images.labels, shape: images.shape }
 }
 
@@ -165,9 +170,23 @@ fn first(images: Images, field: &'static str, count: u64) -> Result<Images, Erro
 }
 
 /// All images are normalized with CIFAR-10's constants, so that a network trained on some images works on others.
-pub(crate) fn resnet20(set: &ImageSet, device: Device) -> Result<ImageClassification, Error> {
+fn resnet20(set: &ImageSet, device: Device) -> Result<ImageClassification, Error> {
     let (train, test) = (bytes(&set.train), bytes(&set.test));
     ImageClassification::resnet20(&train, Some(&test), set.classes.len(), device)
         .and_then(|network| network.normalized(&Normalization::cifar10()))
         .map_err(network_error)
+}
+
+/// The predictions of a network in a safetensors file for the test images in a folder. The images must be CIFAR-10's
+/// unless `unchecked` is set.
+pub(crate) fn predictions(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Predictions, Error> {
+    let device = device::open(device).map_err(network_error)?;
+    let files = if unchecked { ImageFiles::None } else { ImageFiles::Official };
+    let set = read(&text_of(data), files)?;
+    cuda::set_tf32(false);
+    let mut network = resnet20(&set, device)?;
+    let x = network.load(model).map_err(network_error)?;
+    let predicted = network.predict(&x, &bytes(&set.test)).map_err(network_error)?;
+    let device = device::report(device).map_err(network_error)?.to_string();
+    Ok(Predictions { device, classes: set.classes, labels: set.test.labels, predicted })
 }

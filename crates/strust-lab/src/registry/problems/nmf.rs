@@ -1,6 +1,6 @@
 //! Nonnegative matrix factorization.
 
-use super::{AnySetup, Assembler, ProblemEntry, Quantity, Setup, check_size};
+use super::{AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, Setup, check_size};
 use crate::{Error, data::paths::path_of};
 use strust_data::read_matrix;
 use strust_problems::Nmf;
@@ -23,17 +23,14 @@ strust::config! {
     }
 }
 
-pub(crate) struct Problem;
-
-impl ProblemEntry for Problem {
-    type Config = NmfConfig;
+impl ProblemEntry for NmfConfig {
     const TITLE: &'static str = "Nonnegative matrix factorization X ≈ UVᵀ, U and V ≥ 0";
     const CONSTRAINED: bool = true;
-    const METRICS: &'static [(Quantity, &'static str)] =
+    const METRICS: Metrics =
         &[(Quantity::Objective, "objective f(U, V)"), (Quantity::ConstraintNorm, "distance to the bounds")];
-    const SYNTHETIC: &'static [&'static str] = &["m", "n", "rank", "noise"];
+    const SYNTHETIC: Names = &["m", "n", "rank", "noise"];
 
-    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+    fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let width = c.width as usize;
         let f = if c.data.is_empty() {
             check_size(c.m, c.n)?;

@@ -1,7 +1,7 @@
 //! A multilayer perceptron with orthonormal hidden layers.
 
 use super::{
-    AnySetup, Assembler, ProblemEntry, Quantity, Setup, TEST_SHARE,
+    AnySetup, Assembler, Metrics, ProblemEntry, Quantity, Setup, TEST_SHARE,
     mlp::{HiddenActivation, widths},
     train_and_test,
 };
@@ -20,25 +20,22 @@ strust::config! {
     }
 }
 
-pub(crate) struct Problem;
-
-impl ProblemEntry for Problem {
-    type Config = OrthonormalMlpConfig;
+impl ProblemEntry for OrthonormalMlpConfig {
     const TITLE: &'static str =
         "A multilayer perceptron with orthonormal hidden layers, on the built-in digits or from a file";
     const CONSTRAINED: bool = true;
-    const METRICS: &'static [(Quantity, &'static str)] = &[
+    const METRICS: Metrics = &[
         (Quantity::TrainLoss, "training loss"),
         (Quantity::ConstraintNorm, "constraint violation ‖WᵀW − I‖"),
         (Quantity::TestAccuracy, "test accuracy"),
     ];
 
-    fn check(c: &OrthonormalMlpConfig) -> Result<(), String> {
-        hidden(c).map(|_| ())
+    fn check_more(c: &Self) -> Result<(), String> {
+        widths::<Self>(&c.hidden, "").map(|_| ())
     }
 
-    fn setup(c: Self::Config, _: u64, assembler: Assembler) -> Result<AnySetup, Error> {
-        let hidden = hidden(&c).map_err(Error::Misfit)?;
+    fn setup(c: Self, _: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+        let hidden = widths::<Self>(&c.hidden, "").map_err(Error::Misfit)?;
         let layers = |features, classes| ([&[features], &*hidden, &[classes]].concat(), size_of::<f64>());
         let (train, test) = train_and_test(&c.data, "", TEST_SHARE, layers)?;
         let mlp = Mlp::<f64>::new(&train, Some(&test), &hidden, c.activation.into())?;
@@ -47,10 +44,4 @@ impl ProblemEntry for Problem {
         let setup = Setup::constrained(f, move |retraction| frames.clone().with_retraction(retraction));
         Ok(assembler.finish(Setup { test: Some(Box::new(OrthonormalMlp::test_accuracy)), ..setup }))
     }
-}
-
-fn hidden(c: &OrthonormalMlpConfig) -> Result<Vec<usize>, String> {
-    widths(&c.hidden).ok_or_else(|| {
-        format!("orthonormal-mlp: `hidden` is {:?}, but must be whole numbers ≥ 1 with - between them", c.hidden)
-    })
 }

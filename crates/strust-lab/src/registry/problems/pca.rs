@@ -1,6 +1,6 @@
 //! Principal components.
 
-use super::{AnySetup, Assembler, GAP_AND_FRAME, ProblemEntry, Quantity, Setup, check_size, from_file::FileSize};
+use super::{AnySetup, Assembler, GAP_AND_FRAME, Metrics, Names, ProblemEntry, Setup, check_size, from_file::FileSize};
 use crate::{Error, data::paths::path_of};
 use strust_data::read_matrix;
 use strust_problems::Pca;
@@ -21,16 +21,13 @@ strust::config! {
     }
 }
 
-pub(crate) struct Problem;
-
-impl ProblemEntry for Problem {
-    type Config = PcaConfig;
+impl ProblemEntry for PcaConfig {
     const TITLE: &'static str = "Principal components: min −½ mean ‖Wᵀx‖², WᵀW = I";
     const CONSTRAINED: bool = true;
-    const METRICS: &'static [(Quantity, &'static str)] = GAP_AND_FRAME;
-    const SYNTHETIC: &'static [&'static str] = &["d", "n", "decay"];
+    const METRICS: Metrics = GAP_AND_FRAME;
+    const SYNTHETIC: Names = &["d", "n", "decay"];
 
-    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+    fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let f = points(c.d, c.k, c.n, c.decay, &c.data, seed)?;
         let stiefel = f.constraint();
         Ok(assembler.finish(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction))))

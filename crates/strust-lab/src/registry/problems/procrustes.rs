@@ -1,6 +1,6 @@
 //! The Procrustes problem.
 
-use super::{AnySetup, Assembler, GAP_AND_FRAME, ProblemEntry, Quantity, Setup, check_size};
+use super::{AnySetup, Assembler, GAP_AND_FRAME, Metrics, ProblemEntry, Setup, check_size};
 use crate::Error;
 use strust_problems::Procrustes;
 
@@ -18,15 +18,12 @@ strust::config! {
     }
 }
 
-pub(crate) struct Problem;
-
-impl ProblemEntry for Problem {
-    type Config = ProcrustesConfig;
+impl ProblemEntry for ProcrustesConfig {
     const TITLE: &'static str = "Procrustes problem: min mean ‖Wᵀa − b‖², WᵀW = I";
     const CONSTRAINED: bool = true;
-    const METRICS: &'static [(Quantity, &'static str)] = GAP_AND_FRAME;
+    const METRICS: Metrics = GAP_AND_FRAME;
 
-    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+    fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         check_size(c.d, c.n)?;
         let f = Procrustes::random(c.d as usize, c.k as usize, c.n as usize, c.noise, seed)?;
         // Always the polar retraction: with QR the solution would not be a fixed point of projected SGD.

@@ -1,7 +1,7 @@
 //! Softmax regression.
 
 use super::{
-    AnySetup, Assembler, ProblemEntry, Quantity, SPLIT_SEED, Setup,
+    AnySetup, Assembler, Metrics, Names, ProblemEntry, SPLIT_SEED, Setup,
     from_file::{FileSize, HeldOut, accuracies, effect, labeled, with_optimum},
     number, text,
 };
@@ -37,12 +37,9 @@ strust::config! {
     }
 }
 
-pub(crate) struct Problem;
-
-impl ProblemEntry for Problem {
-    type Config = SoftmaxConfig;
+impl ProblemEntry for SoftmaxConfig {
     const TITLE: &'static str = "Softmax regression, on the built-in digits or from a file";
-    const OPTIONAL: &'static [&'static str] = &[
+    const OPTIONAL: Names = &[
         "test_share",
         "split",
         "wrong_labels",
@@ -54,7 +51,7 @@ impl ProblemEntry for Problem {
         "rows",
     ];
 
-    fn metrics(parameters: &Parameters) -> &'static [(Quantity, &'static str)] {
+    fn metrics(parameters: &Parameters) -> Metrics {
         accuracies(parameters, text(parameters, "data").is_empty() || number(parameters, "test_share") > 0.0)
     }
 
@@ -64,7 +61,7 @@ impl ProblemEntry for Problem {
         effect::<Self>(parameter, parameters) && !is_idle
     }
 
-    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+    fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let mut f = data(&c)?.with_wrong_labels(c.wrong_labels, seed)?;
         if c.standardize == Switch::On {
             f = f.standardized()?;

@@ -1,6 +1,6 @@
 //! Orthogonal subspace fitting.
 
-use super::{AnySetup, Assembler, ProblemEntry, Quantity, Setup, check_size};
+use super::{AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, Setup, check_size};
 use crate::{Error, data::paths::path_of};
 use strust_data::read_matrix;
 use strust_problems::SubspaceFit;
@@ -21,19 +21,16 @@ strust::config! {
     }
 }
 
-pub(crate) struct Problem;
-
-impl ProblemEntry for Problem {
-    type Config = SubspaceConfig;
+impl ProblemEntry for SubspaceConfig {
     const TITLE: &'static str = "Orthogonal subspace fitting: min mean ‖(I − WWᵀ)x‖², WᵀW = I";
     const CONSTRAINED: bool = true;
-    const METRICS: &'static [(Quantity, &'static str)] = &[
+    const METRICS: Metrics = &[
         (Quantity::ObjectiveGap, "objective gap f(W) − f*"),
         (Quantity::ConstraintNorm, "constraint violation ‖WᵀW − I‖"),
     ];
-    const SYNTHETIC: &'static [&'static str] = &["d", "n", "noise"];
+    const SYNTHETIC: Names = &["d", "n", "noise"];
 
-    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+    fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let k = c.k as usize;
         let f = if c.data.is_empty() {
             check_size(c.d, c.n)?;

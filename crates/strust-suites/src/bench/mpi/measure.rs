@@ -2,7 +2,7 @@
 
 use super::{
     launch::Launched,
-    worker::{RankAnswer, RankRequest, Workload},
+    worker::{RankAnswer, RankRequest, TimedSteps, Workload},
 };
 use crate::bench::{
     BenchProgress,
@@ -15,15 +15,8 @@ use strust_lab::{Error, statistics::upper_median};
 /// needs the cores.
 #[derive(Clone, Copy)]
 pub struct Turns {
-    workload: Workload,
-    steps: u64,
+    turn: TimedSteps,
     rounds: usize,
-}
-
-impl Turns {
-    fn request(self, delay: f64) -> RankRequest {
-        RankRequest::Steps { workload: self.workload, steps: self.steps, delay, slices: false, mirrored: None }
-    }
 }
 
 /// How much to measure.
@@ -39,7 +32,10 @@ pub struct RanksEffort {
 
 impl RanksEffort {
     pub fn new(quick: bool) -> Self {
-        let turns = |workload, steps, rounds| Turns { workload, steps, rounds };
+        let turns = |workload, steps, rounds| Turns {
+            turn: TimedSteps { workload, steps, delay: 0.0, slices: false, mirrored: None },
+            rounds,
+        };
         let subspace = |d, k, batch| Workload::Subspace { d, k, batch };
         let digits = |layers, width, batch| Workload::Mlp { layers, width, batch };
         if quick {
@@ -117,10 +113,11 @@ pub struct RanksMeasured {
 
 /// Without MPI, on one rank and on two: they take turns, and each round begins with another one.
 fn speed(three: &mut [Launched; 3], turns: Turns, progress: &dyn BenchProgress) -> Result<RankSpeed, Error> {
-    let Turns { workload, rounds, .. } = turns;
+    let Turns { turn: request, rounds } = turns;
+    let workload = request.workload;
     progress.say(format!("{workload}: preparing"));
     for launched in &mut *three {
-        launched.ask(&Turns { steps: 1, ..turns }.request(0.0))?;
+        launched.ask(&RankRequest::Steps(TimedSteps { steps: 1, ..request }))?;
     }
     let (mut seconds, mut all) = ([f64::INFINITY; 3], Vec::new());
     let mut last = None;
@@ -129,7 +126,7 @@ fn speed(three: &mut [Launched; 3], turns: Turns, progress: &dyn BenchProgress) 
         let mut turn = [0.0; 3];
         for place in 0..3 {
             let i = (round + place) % 3;
-            let answer = three[i].ask(&turns.request(0.0))?;
+            let answer = three[i].ask(&RankRequest::Steps(request))?;
             turn[i] = answer.seconds;
             seconds[i] = seconds[i].min(answer.seconds);
             last = if i == 2 { Some(answer) } else { last };
@@ -138,7 +135,7 @@ fn speed(three: &mut [Launched; 3], turns: Turns, progress: &dyn BenchProgress) 
     }
     let RankAnswer { dimension, collectives, numbers, expected_collectives, expected_numbers, .. } =
         last.ok_or_else(|| Error::Ranks("no round was made".into()))?;
-    let each = |total: u64| total as f64 / turns.steps as f64;
+    let each = |total: u64| total as f64 / request.steps as f64;
     let median = |ratio: fn(&[f64; 3]) -> f64| upper_median(&all.iter().map(ratio).collect::<Vec<_>>());
     Ok(RankSpeed {
         workload,
@@ -173,13 +170,13 @@ const SHARES: [usize; 4] = [2, 8, 32, 128];
 
 /// The work of a rank as a function of its terms, measured in a process without MPI.
 fn costs(alone: &mut Launched, speed: &RankSpeed, turns: Turns) -> Result<StepCosts, Error> {
-    let (Turns { workload, steps, rounds }, terms) = (turns, turns.workload.batch());
+    let (Turns { turn, rounds }, terms) = (turns, turns.turn.workload.batch());
     let shares = SHARES.map(|ranks| (ranks, f64::INFINITY));
     let mut shares: Vec<(usize, f64)> = shares.into_iter().filter(|&(ranks, _)| ranks <= terms).collect();
     for _ in 0..rounds {
         for (ranks, least) in &mut shares {
-            let request = RankRequest::Steps { workload, steps, delay: 0.0, slices: false, mirrored: Some(*ranks) };
-            *least = least.min(alone.ask(&request)?.seconds);
+            let request = TimedSteps { mirrored: Some(*ranks), ..turn };
+            *least = least.min(alone.ask(&RankRequest::Steps(request))?.seconds);
         }
     }
     let mut points: Vec<(f64, f64)> = shares.iter().map(|&(ranks, t)| ((terms / ranks) as f64, t)).collect();
@@ -204,26 +201,28 @@ fn check(
         .iter()
         .map(|&delay| {
             let predicted = step(costs, &Machines { delay, ..*machines }, Growth::Strong, ranks).total();
-            ModelCheck { workload: turns.workload, ranks, delay, predicted, measured: f64::INFINITY }
+            ModelCheck { workload: turns.turn.workload, ranks, delay, predicted, measured: f64::INFINITY }
         })
         .collect();
     // Delays of milliseconds would add up to minutes.
     for _ in 0..turns.rounds.min(11) {
         for check in &mut checks {
-            check.measured = check.measured.min(launched.ask(&turns.request(check.delay))?.seconds);
+            let request = TimedSteps { delay: check.delay, ..turns.turn };
+            check.measured = check.measured.min(launched.ask(&RankRequest::Steps(request))?.seconds);
         }
     }
     Ok(checks)
 }
 
 /// The gradient in one sum and in slices, on two ranks, with delays.
-fn overlaps(two: &mut Launched, Turns { workload, steps, rounds }: Turns) -> Result<Vec<Overlap>, Error> {
+fn overlaps(two: &mut Launched, Turns { turn, rounds }: Turns) -> Result<Vec<Overlap>, Error> {
+    let workload = turn.workload;
     let mut found = DELAYS.map(|delay| Overlap { workload, delay, whole: f64::INFINITY, slices: f64::INFINITY });
     for _ in 0..rounds {
         for overlap in &mut found {
             for (slices, least) in [(false, &mut overlap.whole), (true, &mut overlap.slices)] {
-                let request = RankRequest::Steps { workload, steps, delay: overlap.delay, slices, mirrored: None };
-                *least = least.min(two.ask(&request)?.seconds);
+                let request = TimedSteps { delay: overlap.delay, slices, ..turn };
+                *least = least.min(two.ask(&RankRequest::Steps(request))?.seconds);
             }
         }
     }
@@ -247,7 +246,7 @@ pub fn measure(effort: &RanksEffort, progress: &dyn BenchProgress) -> Result<Ran
     let machines = Machines { within: link, between: link, ranks_per_machine: usize::MAX, cores, delay: 0.0 };
     let (mut all_costs, mut checks) = (Vec::new(), Vec::new());
     for (speed, turns) in speeds.iter().zip(effort.workloads) {
-        let workload = turns.workload;
+        let workload = turns.turn.workload;
         progress.say(format!("{workload}: the model"));
         let costs = costs(&mut alone, speed, turns)?;
         let predicted = step(&costs, &machines, Growth::Strong, 1).total();
@@ -259,7 +258,7 @@ pub fn measure(effort: &RanksEffort, progress: &dyn BenchProgress) -> Result<Ran
         }
         all_costs.push(costs);
     }
-    progress.say(format!("{}: in slices", effort.deep.workload));
+    progress.say(format!("{}: in slices", effort.deep.turn.workload));
     let overlaps = overlaps(&mut two, effort.deep)?;
     Ok(RanksMeasured { cores, speeds, sums, costs: all_costs, checks, overlaps })
 }

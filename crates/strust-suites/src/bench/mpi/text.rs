@@ -7,6 +7,7 @@ use super::{
 use crate::bench::{
     BenchBlock, row,
     scaling::{Growth, Link, MOST_RANKS, Machines},
+    table,
 };
 use strust_lab::format::thousands;
 
@@ -41,24 +42,20 @@ pub fn blocks(m: &RanksMeasured, machines: &Machines, predictions: &[ScalingPred
 }
 
 fn speeds(m: &RanksMeasured) -> Vec<Vec<String>> {
-    let mut rows = vec![row(["", "without MPI", "1 rank", "2 ranks", "overhead", "2 ranks over 1", "at best"])];
-    for s in &m.speeds {
-        let mut cells = vec![s.workload.to_string()];
-        cells.extend(s.seconds.map(|t| format!("{:.2} steps/s", 1.0 / t)));
-        cells.push(format!("{:.1} %", 100.0 * s.overhead));
-        cells.extend([s.speedup, s.best_speedup].map(|ratio| format!("{ratio:.2}×")));
-        rows.push(cells);
-    }
-    rows
+    let columns = ["", "without MPI", "1 rank", "2 ranks", "overhead", "2 ranks over 1", "at best"];
+    table(columns, &m.speeds, |s| {
+        let [without, one, two] = s.seconds.map(|t| format!("{:.2} steps/s", 1.0 / t));
+        let [median, best] = [s.speedup, s.best_speedup].map(|ratio| format!("{ratio:.2}×"));
+        [s.workload.to_string(), without, one, two, format!("{:.1} %", 100.0 * s.overhead), median, best]
+    })
 }
 
 fn traffic(m: &RanksMeasured) -> Vec<Vec<String>> {
-    let mut rows = vec![row(["", "collectives", "formula", "numbers", "formula"])];
-    for s in &m.speeds {
-        let numbers = [s.collectives, s.expected_collectives, s.numbers, s.expected_numbers];
-        rows.push([vec![s.workload.to_string()], numbers.map(|v| format!("{v}")).to_vec()].concat());
-    }
-    rows
+    table(["", "collectives", "formula", "numbers", "formula"], &m.speeds, |s| {
+        let counts = [s.collectives, s.expected_collectives, s.numbers, s.expected_numbers];
+        let [collectives, expected, numbers, expected_numbers] = counts.map(|v| format!("{v}"));
+        [s.workload.to_string(), collectives, expected, numbers, expected_numbers]
+    })
 }
 
 fn sums(m: &RanksMeasured) -> Vec<Vec<String>> {
@@ -73,27 +70,18 @@ fn sums(m: &RanksMeasured) -> Vec<Vec<String>> {
 }
 
 fn overlaps(m: &RanksMeasured) -> Vec<Vec<String>> {
-    let mut rows = vec![row(["", "delay", "one sum", "slices", "gain"])];
-    for o in &m.overlaps {
-        let gain = format!("{:.0} %", 100.0 * (1.0 - o.slices / o.whole));
-        rows.push(row([&o.workload.to_string(), &seconds(o.delay), &seconds(o.whole), &seconds(o.slices), &gain]));
-    }
-    rows
+    table(["", "delay", "one sum", "slices", "gain"], &m.overlaps, |o| {
+        let [delay, whole, slices] = [o.delay, o.whole, o.slices].map(seconds);
+        [o.workload.to_string(), delay, whole, slices, format!("{:.0} %", 100.0 * (1.0 - o.slices / o.whole))]
+    })
 }
 
 fn checks(m: &RanksMeasured) -> Vec<Vec<String>> {
-    let mut rows = vec![row(["", "ranks", "delay", "model", "measured", "model/measured"])];
-    for c in &m.checks {
-        rows.push(vec![
-            c.workload.to_string(),
-            c.ranks.to_string(),
-            seconds(c.delay),
-            seconds(c.predicted),
-            seconds(c.measured),
-            format!("{:.2}", c.predicted / c.measured),
-        ]);
-    }
-    rows
+    table(["", "ranks", "delay", "model", "measured", "model/measured"], &m.checks, |c| {
+        let [delay, model, measured] = [c.delay, c.predicted, c.measured].map(seconds);
+        let ratio = format!("{:.2}", c.predicted / c.measured);
+        [c.workload.to_string(), c.ranks.to_string(), delay, model, measured, ratio]
+    })
 }
 
 fn count(ranks: usize) -> String {

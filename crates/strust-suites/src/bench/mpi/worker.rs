@@ -19,19 +19,23 @@ use strust_problems::{Activation, Mlp, Problem, SubspaceFit, digits};
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Debug)]
 pub enum RankRequest {
     /// Steps of a method.
-    Steps {
-        workload: Workload,
-        /// Steps to time, after one that is not timed.
-        steps: u64,
-        /// Seconds to wait before each collective.
-        delay: f64,
-        /// Sum the gradient in slices, where the problem allows it.
-        slices: bool,
-        /// Pretend to be one of so many ranks, and send nothing; see [`Mirrored`].
-        mirrored: Option<usize>,
-    },
+    Steps(TimedSteps),
     /// Sums of numbers.
     Sums { numbers: usize, times: u64 },
+}
+
+/// Steps of a method.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Debug)]
+pub struct TimedSteps {
+    pub workload: Workload,
+    /// Steps to time, after one that is not timed.
+    pub steps: u64,
+    /// Seconds to wait before each collective.
+    pub delay: f64,
+    /// Sum the gradient in slices, where the problem allows it.
+    pub slices: bool,
+    /// Pretend to be one of so many ranks, and send nothing; see [`Mirrored`].
+    pub mirrored: Option<usize>,
 }
 
 /// A problem with its method and batch.
@@ -85,7 +89,7 @@ pub struct RankAnswer {
 
 /// Answers the requests on standard input, one line each, until it ends. Rank 0 reads and writes for all ranks; without
 /// a group the objective is evaluated as it is.
-pub fn serve<G: Group>(mut group: Option<&mut G>) -> Result<(), String> {
+pub fn serve(mut group: Option<&mut dyn Group>) -> Result<(), String> {
     let mut problems = Problems::default();
     let reads = group.as_ref().is_none_or(|group| group.rank() == 0);
     loop {
@@ -94,14 +98,15 @@ pub fn serve<G: Group>(mut group: Option<&mut G>) -> Result<(), String> {
             std::io::stdin().lock().read_line(&mut line).map_err(|e| format!("cannot read a request: {e}"))?;
         }
         let mut bytes = line.into_bytes();
-        if let Some(group) = group.as_deref_mut() {
+        if let Some(group) = &mut group {
             group.broadcast(&mut bytes).map_err(|e| e.to_string())?;
         }
         if bytes.is_empty() {
             return Ok(());
         }
         let request = serde_json::from_slice(&bytes).map_err(|e| format!("not a request: {e}"))?;
-        let answer = answer(request, &mut problems, group.as_deref_mut()).map_err(|e| e.to_string())?;
+        let group = group.as_mut().map(|group| &mut **group as &mut dyn Group);
+        let answer = answer(request, &mut problems, group).map_err(|e| e.to_string())?;
         if reads {
             let text = serde_json::to_string(&answer).map_err(|e| e.to_string())?;
             let mut out = std::io::stdout().lock();
@@ -145,33 +150,31 @@ struct Problems {
     mlp: Option<(Workload, Mlp<f32>)>,
 }
 
-fn answer<G: Group>(
+fn answer(
     request: RankRequest,
     problems: &mut Problems,
-    group: Option<&mut G>,
+    group: Option<&mut dyn Group>,
 ) -> Result<RankAnswer, Box<dyn std::error::Error>> {
     match (request, group) {
         (RankRequest::Sums { numbers, times }, Some(group)) => Ok(sums(group, numbers, times)?),
         (RankRequest::Sums { .. }, None) => Err("sums need a group".into()),
-        (RankRequest::Steps { workload, steps, mirrored: Some(size), .. }, _) => {
-            problems.steps(workload, steps, Some(Mirrored { size }), false)
-        }
-        (RankRequest::Steps { workload, steps, delay, slices, .. }, group) => {
-            let delay = Duration::from_secs_f64(delay);
-            problems.steps(workload, steps, group.map(|group| Delayed::new(group, delay)), slices)
+        (RankRequest::Steps(turn), group) => {
+            if let Some(size) = turn.mirrored {
+                return problems.steps(turn, Some(&mut Mirrored { size }));
+            }
+            let mut delayed = group.map(|group| Delayed::new(group, Duration::from_secs_f64(turn.delay)));
+            problems.steps(turn, delayed.as_mut().map(|group| group as &mut dyn Group))
         }
     }
 }
 
 impl Problems {
-    fn steps<G: Group>(
+    fn steps(
         &mut self,
-        workload: Workload,
-        steps: u64,
-        group: Option<G>,
-        slices: bool,
+        turn: TimedSteps,
+        group: Option<&mut dyn Group>,
     ) -> Result<RankAnswer, Box<dyn std::error::Error>> {
-        let turn = TimedSteps { batch: workload.batch(), steps, slices };
+        let workload = turn.workload;
         match workload {
             Workload::Subspace { d, k, batch } => {
                 let f = match self.subspace.take() {
@@ -195,25 +198,17 @@ impl Problems {
     }
 }
 
-/// What to time.
-#[derive(Clone, Copy)]
-struct TimedSteps {
-    batch: usize,
-    steps: u64,
-    slices: bool,
-}
-
 impl TimedSteps {
     /// Steps with the samples shared out; without a group, on the objective as it is.
-    fn shared<F: Objective, M, G: Group>(
+    fn shared<F: Objective, M>(
         self,
         f: &mut F,
         method: &mut M,
         start: F::Point,
-        group: Option<G>,
+        group: Option<&mut dyn Group>,
     ) -> Result<RankAnswer, strust::Error>
     where
-        M: for<'a> Method<&'a mut F> + for<'a> Method<Sharded<&'a mut F, G>>,
+        M: for<'a> Method<&'a mut F> + for<'a, 'b> Method<Sharded<&'a mut F, &'b mut dyn Group>>,
     {
         let Some(group) = group else { return self.time(&mut &mut *f, method, start, |_| Traffic::default()) };
         let whole = Sharded::new(f, group);
@@ -230,7 +225,7 @@ impl TimedSteps {
         traffic: impl Fn(&F) -> Traffic,
     ) -> Result<RankAnswer, strust::Error> {
         let dimension = start.dimension() as u64;
-        let mut sampler = Epochs::new(f.terms(), self.batch, 0)?;
+        let mut sampler = Epochs::new(f.terms(), self.workload.batch(), 0)?;
         let mut state = method.init(f, start)?;
         let mut sample = Sample::default();
         let (mut began, mut before, mut expected) = (Instant::now(), Traffic::default(), Traffic::default());
@@ -267,7 +262,7 @@ impl TimedSteps {
     }
 }
 
-fn sums(group: &mut impl Group, numbers: usize, times: u64) -> Result<RankAnswer, strust::Error> {
+fn sums(group: &mut dyn Group, numbers: usize, times: u64) -> Result<RankAnswer, strust::Error> {
     let mut x = vec![1e-300; numbers];
     // All ranks are here after the first sum.
     group.sum(&mut x)?;

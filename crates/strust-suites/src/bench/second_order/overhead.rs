@@ -1,5 +1,6 @@
 //! What a step of STR-Newton in a million unknowns adds to its evaluations.
 
+use crate::bench::table;
 use serde::Serialize;
 use std::{hint::black_box, time::Instant};
 use strust::{
@@ -92,16 +93,9 @@ fn cost<P: Problem>(problem: &'static str, kind: ProductKind, mut f: P, batch: u
 
 /// The table.
 pub fn rows(costs: &[NewtonCost]) -> Vec<Vec<String>> {
-    let mut rows = vec![["", "unknowns", "products", "step", "evaluations", "ratio"].map(String::from).to_vec()];
-    rows.extend(costs.iter().map(|cost| {
-        vec![
-            cost.problem.into(),
-            cost.unknowns.to_string(),
-            cost.products.to_string(),
-            format!("{:.0} ms", cost.step_ms),
-            format!("{:.0} ms", cost.evaluations_ms),
-            format!("{:.3}", cost.ratio),
-        ]
-    }));
-    rows
+    table(["", "unknowns", "products", "step", "evaluations", "ratio"], costs, |cost| {
+        let [step, evaluations] = [cost.step_ms, cost.evaluations_ms].map(|ms| format!("{ms:.0} ms"));
+        let (unknowns, products) = (cost.unknowns.to_string(), cost.products.to_string());
+        [cost.problem.into(), unknowns, products, step, evaluations, format!("{:.3}", cost.ratio)]
+    })
 }

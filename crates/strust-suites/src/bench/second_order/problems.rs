@@ -37,8 +37,10 @@ pub struct SolverRun {
 }
 
 /// The runs on one problem.
+#[derive(Serialize)]
 pub struct NewtonRuns {
     pub variables: usize,
+    /// Whether f within 1e-8 of its minimum counts as solved, because rounding forbids a small gradient.
     pub by_value: bool,
     pub str_newton: SolverRun,
     pub str_lbfgs: SolverRun,

@@ -35,7 +35,7 @@ struct BesideScipy {
 
 impl NewtonSummary {
     pub fn new(problems: &[ComparedProblem]) -> Self {
-        let solved = problems.iter().filter(|p| p.str_newton.solved).count();
+        let solved = problems.iter().filter(|p| p.runs.str_newton.solved).count();
         let given = problems.iter().any(|p| p.scipy.is_some());
         Self { problems: problems.len(), solved, beside_scipy: given.then(|| BesideScipy::new(problems)) }
     }
@@ -55,8 +55,10 @@ impl BesideScipy {
         let both: Vec<_> = problems.iter().filter(|p| p.better().is_some()).collect();
         let far = |p: &&&ComparedProblem| p.ratio.is_none_or(|ratio| ratio > NEAR);
         let not_near: Vec<_> = both.iter().filter(far).map(|p| p.name.clone()).collect();
-        let seconds = problems.iter().filter(|p| p.variables >= LARGE).filter_map(|p| Some((p, scipy_seconds(p)?)));
-        let faster: Vec<bool> = seconds.map(|(p, scipy)| p.str_newton.solved && p.str_newton.seconds < scipy).collect();
+        let seconds =
+            problems.iter().filter(|p| p.runs.variables >= LARGE).filter_map(|p| Some((p, scipy_seconds(p)?)));
+        let faster: Vec<bool> =
+            seconds.map(|(p, scipy)| p.runs.str_newton.solved && p.runs.str_newton.seconds < scipy).collect();
         let ratios: Vec<f64> = both.iter().filter_map(|p| p.ratio).collect();
         Self {
             solved_by_scipy: both.len(),

@@ -2,7 +2,13 @@ use super::{
     super::{Setup, all, metrics, setup, with_effect},
     *,
 };
-use crate::{Error, data::experiment::ProblemSpec, registry::Visitor, team::Sharing};
+use crate::{
+    Error,
+    any_problem::SharedProblem,
+    data::experiment::ProblemSpec,
+    registry::{PointType, Visitor},
+    team::Sharing,
+};
 use strust::{objective::full_value, prelude::*};
 use strust_problems::{LeastSquares, Logistic, Problem, Softmax};
 
@@ -27,7 +33,7 @@ struct Look;
 
 impl Visitor for Look {
     type Output = Found;
-    fn visit<F: Problem<Point: Send> + 'static>(self, mut setup: Setup<F>) -> Result<Found, Error> {
+    fn visit<P: PointType>(self, mut setup: Setup<SharedProblem<P>>) -> Result<Found, Error> {
         let x = setup.f.start(0);
         Ok(Found {
             size: (setup.f.terms(), x.dimension()),
