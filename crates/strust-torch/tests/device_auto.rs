@@ -7,7 +7,6 @@ mod common;
 use common::{TERMS, bits, gpu, indices, steep_problem, store, waves};
 use std::{cell::Cell, rc::Rc};
 use strust::{
-    config::Config,
     methods::{AutoParts, Learned},
     prelude::*,
     radius::Verdict,

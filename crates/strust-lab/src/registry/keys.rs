@@ -6,7 +6,7 @@ use crate::{
     data::{experiment::MethodSpec, parameters::Parameters},
 };
 use serde::{Deserialize, Serialize};
-use strust::{config::Config, prelude::*, schedule::Schedule};
+use strust::{config::Config, schedule::Schedule};
 use strust_baselines::by_name::{self, MethodInfo, MethodOptions};
 
 strust::config! {

@@ -34,7 +34,6 @@ use std::{
 };
 use strust::{
     ErrorKind,
-    config::Config,
     objective::{Consensus, Peers},
     prelude::*,
     radius::Verdict,

@@ -3,7 +3,6 @@
 use crate::common::{LeastSquares, Probe, normal, normals};
 use std::rc::Rc;
 use strust::{
-    config::Config,
     methods::{AutoParts, AutoState, Learned},
     objective::{Counted, full_value},
     prelude::*,

@@ -3,7 +3,6 @@
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use strust::{
-    config::Config,
     methods::{Averaged, AveragedConfig},
     prelude::*,
     schedule::Schedule,

@@ -13,7 +13,6 @@ use strust::{
     prelude::*,
     radius::Verdict,
     samplers::Sampler,
-    schedule::Schedule,
     vector::Real,
 };
 use strust_baselines::{

@@ -201,7 +201,7 @@ mod tests {
     fn networks_stopped_within_an_epoch_resume_bit_for_bit() {
         let bits = |saved: &Checkpoint| {
             let state: StrState<Flat<f32>> = Load::load(&saved.state).unwrap();
-            (state.k, state.radius.to_bits(), state.x.to_vec(), saved.extra_state.clone())
+            (state.steps(), state.radius().to_bits(), state.point().to_vec(), saved.extra_state.clone())
         };
         let whole = {
             let mut f = problem();
