@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 use strust::{
-    constraints::{Affine, ConstraintWrapper},
+    constraints::{Affine, ConstraintWrapper, Stiefel},
     objective::{Evaluation, ObjectiveWrapper},
     prelude::*,
     samplers::Sampler,

@@ -2,7 +2,6 @@
 
 use super::prelude::*;
 use strust::{
-    constraints::{Manifold, Sphere, Stiefel},
     diagnostics::{KktReport, kkt_report, lipschitz, strong_growth_of_lagrangian},
     objective::Penalized,
 };

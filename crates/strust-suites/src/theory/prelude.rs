@@ -6,8 +6,9 @@ pub(super) use super::{
 };
 pub(super) use crate::prelude::*;
 pub(super) use strust::{
-    constraints::{Manifold, Sphere},
+    constraints::{Manifold, Sphere, Stiefel},
     diagnostics::{Interpolation, Iterations, bounds, probe},
+    methods::{StrNewton, StrNewtonConfig},
     objective::full_value_and_gradient,
     prelude::*,
     radius::{RegionConfig, Verdict},

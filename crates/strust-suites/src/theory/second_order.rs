@@ -9,7 +9,7 @@ use strust::{
     diagnostics::bounds::{
         accepted_below_with, model_error_with, radius_floor_with, rejections_in_a_row_with, unsuccessful_with,
     },
-    methods::{StrNewtonConfig, TrustRegion},
+    methods::TrustRegion,
     models::{Exit, Identity, Local, Model, Newton, Step, Trial},
     objective::{Evaluations, ProductKind},
     radius::Judgment,
@@ -455,7 +455,6 @@ fn findings(runs: &[ModelRun]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use strust::methods::StrNewton;
 
     fn short() -> SecondOrderConfig {
         SecondOrderConfig { steps: 60, n: 20, d: 40, batch: 5, ..Default::default() }

@@ -71,7 +71,7 @@ config! {
 /// A run ends with a [verdict](SqpVerdict) on the full sum, which is also the reason in the report.
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{constraints::Sphere, prelude::*};
 /// // The point on the unit circle nearest to (3, 4).
 /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
 ///     let r = [x[0] - 3.0, x[1] - 4.0];
@@ -130,7 +130,7 @@ impl<C: Constraint> StrSqp<C> {
     /// Measures the point of a state with its multipliers.
     ///
     /// ```
-    /// use strust::prelude::*;
+    /// use strust::{constraints::Simplex, prelude::*};
     /// // The point of x₀ + x₁ = 1, x ≥ 0 nearest to (3, 1) is (1, 0).
     /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
     ///     let r = [x[0] - 3.0, x[1] - 1.0];
