@@ -280,7 +280,7 @@ const AVERAGES: Words<CurveAverage> = &[("median", "", CurveAverage::Median), ("
 /// A parser of one of these words.
 fn one_of<T: Copy + Send + Sync + 'static>(words: Words<T>) -> impl TypedValueParser<Value = T> {
     let shown = |&(word, help, _): &(&'static str, &'static str, T)| {
-        PossibleValue::new(word).help((!help.is_empty()).then(|| help.into()))
+        PossibleValue::new(word).help((!help.is_empty()).then_some(help))
     };
     let value = move |word: String| words.iter().find(|(known, ..)| *known == word).expect("it is one of them").2;
     PossibleValuesParser::new(words.iter().map(shown).collect::<Vec<_>>()).map(value)

@@ -18,7 +18,7 @@ use strust::{
         Affine, Bounds, Constraint, ConstraintWrapper, Manifold, Sense, Simplex, Sphere, Stiefel, at_most, both,
         by_newton,
     },
-    vector::{Dense, Vector},
+    vector::Vector,
 };
 
 type DynConstraint<T> = dyn Manifold<Point = Array<T>, Residual = Vec<f64>> + Send;

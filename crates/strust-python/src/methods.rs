@@ -50,7 +50,9 @@ pub fn method<T: Scalar>(
     let constraint = RefCell::new(constraint);
     let make = |_| Ok(constraint.take().expect("a method takes one constraint"));
     let parts = MethodParts { schedule, average: false, constraint: &make };
-    by_name::method(name, &Json(options), &parts).expect("the name is in the table").map_err(|Wrong(error)| error)
+    let config = by_name::config(name, &Json(options)).expect("the name is in the table");
+    let method = config.and_then(|config| Ok(by_name::method(&config, &parts)?));
+    method.map_err(|Wrong(error)| error)
 }
 
 /// MethodOptions as JSON.

@@ -23,7 +23,7 @@ use strust::{
     methods::AnyState,
     objective::ProductKind,
     prelude::*,
-    run::{Observer, Report, Run},
+    run::{Observer, Run},
     saved::{Save, Saved},
     schedule::Schedule,
 };

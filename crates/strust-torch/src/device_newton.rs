@@ -154,12 +154,12 @@ impl<T: Component> DeviceMethod<T> for DeviceNewton<T> {
         state: Option<&Self::State>,
         read_every: usize,
     ) -> Result<Self, Error> {
-        let (device, k) = (f.parameters().device(), state.map_or(0, |state| state.steps()));
+        let (device, k) = (f.parameters().device(), state.map_or(0, State::steps));
         let zero = || vector(f, None);
         let config = config.check()?;
         Ok(Self {
             kind: ProductKind::Hessian,
-            region: DeviceRegion::new(config.region.clone().check()?, f, state.map(|state| state.radius())),
+            region: DeviceRegion::new(config.region.clone().check()?, f, state.map(StrNewtonState::radius)),
             largest: number(state.map_or(0.0, |state| state.memory().largest_gradient()), device),
             products: number(config.products as f64, device),
             gradient: zero(),

@@ -52,9 +52,9 @@ impl<T: Component> DeviceMethod<T> for DeviceStr<T> {
         state: Option<&Self::State>,
         read_every: usize,
     ) -> Result<Self, Error> {
-        let (device, k) = (f.parameters().device(), state.map_or(0, |state| state.steps()));
+        let (device, k) = (f.parameters().device(), state.map_or(0, State::steps));
         Ok(Self {
-            region: DeviceRegion::new(config.region.check()?, f, state.map(|state| state.radius())),
+            region: DeviceRegion::new(config.region.check()?, f, state.map(StrState::radius)),
             gradient: vector(f, None),
             progress: DeviceProgress::new(k, read_every, REGION_COLUMNS, device, region),
         })

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 use strust::{
-    constraints::{Affine, ConstraintWrapper, Stiefel},
+    constraints::{Affine, ConstraintWrapper},
     objective::{Evaluation, ObjectiveWrapper},
     prelude::*,
     samplers::Sampler,

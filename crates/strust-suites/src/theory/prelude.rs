@@ -8,7 +8,7 @@ pub(super) use crate::prelude::*;
 pub(super) use strust::{
     constraints::{Manifold, Sphere, Stiefel},
     diagnostics::{Interpolation, Iterations, bounds, probe},
-    methods::{StrNewton, StrNewtonConfig},
+    methods::StrNewtonConfig,
     objective::full_value_and_gradient,
     prelude::*,
     radius::{RegionConfig, Verdict},

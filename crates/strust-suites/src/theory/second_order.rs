@@ -455,6 +455,7 @@ fn findings(runs: &[ModelRun]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use strust::methods::StrNewton;
 
     fn short() -> SecondOrderConfig {
         SecondOrderConfig { steps: 60, n: 20, d: 40, batch: 5, ..Default::default() }
