@@ -126,7 +126,7 @@ fn sqp() -> StrSqp<Affine<Vec<f64>>> {
 #[test]
 fn steps_that_evaluate_nothing_say_so_and_enter_no_rate_and_no_stop() {
     let (mut f, mut skipped, mut accepted) = (squares(), 0, 0);
-    let run = minimize(&mut f).method(sqp()).batch(5).stop(Stop::steps(60));
+    let run = minimize(&mut f).method(sqp()).batch(5).stop(Stop::steps(50));
     let report = run
         .observe(|record: &StepRecord, _: &_| {
             skipped += u64::from(record.verdict == Verdict::Skipped);
@@ -140,10 +140,10 @@ fn steps_that_evaluate_nothing_say_so_and_enter_no_rate_and_no_stop() {
         .unwrap();
     assert_eq!(
         (report.reason, report.steps, report.skipped, report.accepted),
-        (StopReason::Steps, 60, skipped, accepted)
+        (StopReason::Steps, 50, skipped, accepted)
     );
     assert!(skipped > 10, "{skipped}");
-    let rate = accepted as f64 / (60 - skipped) as f64;
+    let rate = accepted as f64 / (50 - skipped) as f64;
     assert_eq!(report.acceptance_rate().to_bits(), rate.to_bits());
 }
 

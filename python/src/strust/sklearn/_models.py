@@ -74,7 +74,7 @@ class _Model(BaseEstimator):
         sum_to_one: bool = False,
         unit_norm: bool = False,
         max_epochs: int = 1000,
-        tol: float = 1e-9,
+        tol: float = 1e-10,
         validation_fraction: float = 0.1,
         random_state: Any = None,
     ) -> None:
@@ -221,7 +221,7 @@ class Classifier(ClassifierMixin, _Model):
         Constraints wⱼ ≥ 0, Σwⱼ = 1 and Σwⱼ² = 1 on ``coef_``, for linear models of two classes.
     max_epochs : int, default=1000
         The most passes over the rows.
-    tol : float, default=1e-9
+    tol : float, default=1e-10
         A linear model has converged when the gradient is below `tol` times its largest size, or when 20 steps change
         the objective by less than `tol`, relative to itself (10⁴ times `tol` if X has more than 10⁵ entries).
     validation_fraction : float, default=0.1
@@ -416,7 +416,7 @@ class Regressor(RegressorMixin, _Model):
         Constraints wⱼ ≥ 0, Σwⱼ = 1 and Σwⱼ² = 1 on ``coef_`` of a linear model.
     max_epochs : int, default=1000
         The most passes over the rows.
-    tol : float, default=1e-9
+    tol : float, default=1e-10
         A linear model has converged when the gradient is below `tol` times its largest size, or when 20 steps change
         the objective by less than `tol`, relative to itself (10⁴ times `tol` if X has more than 10⁵ entries).
     validation_fraction : float, default=0.1
