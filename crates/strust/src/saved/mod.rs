@@ -73,7 +73,9 @@ impl Saved {
         };
         let part = parts.iter().find(|(key, _)| key == name).map(|(_, part)| part);
         load(part.unwrap_or(&Self::Nothing)).map_err(|error| match error {
-            Error::Saved(_) if part.is_none() => Error::Saved(format!("`{name}` is missing: another method wrote it, or another version of strust")),
+            Error::Saved(_) if part.is_none() => {
+                Error::Saved(format!("`{name}` is missing: another method wrote it, or another version of strust"))
+            }
             Error::Saved(why) => Error::Saved(format!("`{name}`: {why}")),
             error => error,
         })

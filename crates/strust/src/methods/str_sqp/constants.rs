@@ -45,5 +45,6 @@ pub(super) const UNJUDGED: u64 = 3;
 pub(super) const POWER: f64 = 3.0;
 /// The latest level of the noise is a mean over about this many steps. The one before is over [`FACTOR`] times as many.
 pub(super) const LATEST: f64 = 5.0;
-/// Newton steps that move the answer back onto the constraints. They converge quadratically, and x is already close.
-pub(super) const RESTORE: usize = 2;
+/// At most this many Newton steps move the answer back onto the constraints. They converge quadratically. Two suffice where
+/// x is already close; the first steps of a run may need a third.
+pub(super) const RESTORE: usize = 3;
