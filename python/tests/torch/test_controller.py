@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from host_kernels import host_library, on_host  # noqa: F401
-from test_golden import CASES, repeat
+from test_golden import CASES, check_trajectory
 
 from strust.torch import _learned as learned
 
@@ -79,9 +79,4 @@ def test_the_source_of_the_kernels_makes_the_golden_steps(step, host_library):  
 @pytest.mark.usefixtures("on_host")
 @pytest.mark.parametrize(("golden", "run"), [case for case in CASES if case.values[1]["method"] == "auto"])
 def test_the_source_of_the_kernels_makes_the_trajectory_of_the_rust_library(golden, run):
-    verdicts, points = repeat(golden, run)
-    assert verdicts == run["verdicts"]
-    start = torch.tensor(golden["start"], dtype=torch.float64) * run["scale"]
-    for point, wanted in zip(points, run["points"], strict=True):
-        wanted = torch.tensor(wanted, dtype=torch.float64)
-        assert (point - wanted).norm() <= 1e-11 * (wanted - start).norm()
+    check_trajectory(golden, run)

@@ -69,14 +69,19 @@ def test_there_is_a_golden_file_for_each_problem():
     assert [file.stem for file in FILES] == ["least-squares", "logistic", "quartic"]
 
 
-@pytest.mark.parametrize(("golden", "run"), CASES)
-def test_the_trajectory_is_that_of_the_rust_library(golden, run):
+def check_trajectory(golden, run):
+    """Repeats a golden run and compares its verdicts and points."""
     verdicts, points = repeat(golden, run)
     assert verdicts == run["verdicts"]
     start = torch.tensor(golden["start"], dtype=torch.float64) * run["scale"]
     for point, wanted in zip(points, run["points"], strict=True):
         wanted = torch.tensor(wanted, dtype=torch.float64)
         assert (point - wanted).norm() <= 1e-11 * (wanted - start).norm()
+
+
+@pytest.mark.parametrize(("golden", "run"), CASES)
+def test_the_trajectory_is_that_of_the_rust_library(golden, run):
+    check_trajectory(golden, run)
 
 
 @pytest.mark.parametrize(("golden", "run"), CASES[:1] + CASES[-1:])
