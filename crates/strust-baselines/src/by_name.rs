@@ -10,7 +10,7 @@ use std::any::Any;
 use strust::{
     Error,
     config::{Config, Field},
-    constraints::{Manifold, Retraction},
+    constraints::{AnyConstraint, Manifold, Retraction},
     methods::{
         AnyMethod, Auto, AutoConfig, Averaged, Str, StrConfig, StrLbfgs, StrLbfgsConfig, StrLsr1, StrLsr1Config,
         StrNewton, StrNewtonConfig, StrP, StrPConfig, StrSqp, StrSqpConfig,
@@ -142,9 +142,6 @@ impl AnyConfig {
     }
 }
 
-/// A constraint whose type is hidden.
-pub type AnyConstraint<P> = Box<dyn Manifold<Point = P, Residual = Mat<f64>> + Send>;
-
 /// Points for which all methods are compiled once, in the crate of the implementation. Its users only link them.
 pub trait MethodPoint: Elementwise + Send + 'static {
     /// [`method`].
@@ -158,7 +155,7 @@ macro_rules! compile_methods {
         impl $crate::by_name::MethodPoint for $point {
             fn method(
                 config: &$crate::by_name::AnyConfig,
-                parts: &$crate::by_name::MethodParts<$crate::by_name::AnyConstraint<Self>>,
+                parts: &$crate::by_name::MethodParts<strust::constraints::AnyConstraint<Self>>,
             ) -> Result<strust::methods::AnyMethod<Self>, strust::Error> {
                 $crate::by_name::method(config, parts)
             }

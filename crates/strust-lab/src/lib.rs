@@ -17,7 +17,6 @@
 //! | [`team`] | the ranks that the program runs on |
 //! | [`io`] | atomic writes, the lock, checkpoints, logs |
 //! | [`device`] | the devices that networks run on |
-//! | `any_problem` | a problem whose type is hidden from the methods |
 //! | `stepper` | a running method, step by step |
 //! | [`registry`] | the methods and problems, one file each |
 //! | [`experiment`] | experiment files: the parser and the built-in files |
@@ -29,7 +28,6 @@
 //! | [`member`] | a rank that works for rank 0 |
 
 pub mod analyze;
-mod any_problem;
 pub mod data;
 pub mod device;
 mod error;

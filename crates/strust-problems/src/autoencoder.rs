@@ -37,9 +37,9 @@ const OWNER: &str = "auto-encoder";
 /// let mut f = Autoencoder::<f32>::new(train.features(), Some(test.features()), &[32, 8], Activation::Tanh)?;
 /// assert_eq!(f.parameters(), (64 + 1) * 32 + (32 + 1) * 8 + (8 + 1) * 32 + (32 + 1) * 64);
 /// let (start, mut sampler) = (f.start(0), Epochs::new(f.terms(), 64, 0)?);
-/// let before = f.test_error(&start);
+/// let before = f.test_metric(&start);
 /// let report = minimize(&mut f).method(Str::new(StrConfig::default())?).sampler(&mut sampler).stop(Stop::epochs(10)).start(start)?;
-/// assert!(f.test_error(report.point()) < before);
+/// assert!(f.test_metric(report.point()) < before);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -85,19 +85,6 @@ impl<T: Real> Autoencoder<T> {
     #[must_use]
     pub fn parameters(&self) -> usize {
         self.network.parameters()
-    }
-
-    /// The mean squared error on the test set; `None` without one.
-    pub fn test_error(&mut self, x: &[T]) -> Option<f64> {
-        let test = self.test.as_ref()?;
-        let n = test.ncols();
-        let mut sum = 0.0;
-        for start in (0..n).step_by(PIECE) {
-            let rows = start..n.min(start + PIECE);
-            let part = rows.len() as f64;
-            sum += part * self.network.evaluate(x, test, rows, squared_error, None);
-        }
-        Some(sum / n as f64)
     }
 
     fn evaluate(&mut self, x: &[T], sample: &Sample, gradient: Option<&mut [T]>) -> Evaluation {
@@ -199,6 +186,18 @@ impl<T: Real> Problem for Autoencoder<T> {
     /// That of PCA for [`Activation::Linear`], otherwise unknown.
     fn optimum(&self) -> Option<f64> {
         self.optimum
+    }
+    /// The mean squared error.
+    fn test_metric(&mut self, x: &Vec<T>) -> Option<f64> {
+        let test = self.test.as_ref()?;
+        let n = test.ncols();
+        let mut sum = 0.0;
+        for start in (0..n).step_by(PIECE) {
+            let rows = start..n.min(start + PIECE);
+            let part = rows.len() as f64;
+            sum += part * self.network.evaluate(x, test, rows, squared_error, None);
+        }
+        Some(sum / n as f64)
     }
 }
 
@@ -323,7 +322,7 @@ mod tests {
             .unwrap();
         let (value, optimum) = (full_value(&mut f, report.point()), f.optimum().unwrap());
         assert!(value > optimum && value < 1.3 * optimum && before > 10.0 * optimum, "{before} {value} {optimum}");
-        let error = f.test_error(report.point()).unwrap();
+        let error = f.test_metric(report.point()).unwrap();
         assert!(error < 1.4 * optimum, "{error}");
     }
 
@@ -335,9 +334,9 @@ mod tests {
         let zero = vec![0.0; f.parameters()];
         let mean = |rows: &Mat<f64>| features(rows).map(|v| v * v).sum::<f64>() / (3 * rows.nrows()) as f64;
         assert!((full_value(&mut f, &zero) - mean(&train)).abs() < 1e-15);
-        assert!((f.test_error(&zero).unwrap() - mean(&test)).abs() < 1e-14);
+        assert!((f.test_metric(&zero).unwrap() - mean(&test)).abs() < 1e-14);
         let mut without = Autoencoder::<f64>::new(&train, None, &[2], Activation::Relu).unwrap();
-        assert_eq!(without.test_error(&zero), None);
+        assert_eq!(without.test_metric(&zero), None);
         assert!(f.value(&vec![f64::NAN; zero.len()], &Sample::range(0..4)).value.is_nan());
     }
 

@@ -2,11 +2,12 @@
 
 use crate::{
     Logistic, Problem,
+    any::any_constraint,
     numerics::{DATA, at_least_one, gaussian, minimum, objective_of, out_of_range},
 };
 use strust::{
     Error,
-    constraints::{Affine, Both, ByNewton, Manifold, Sphere, both, by_newton},
+    constraints::{Affine, AnyConstraint, Both, ByNewton, Manifold, Retraction, Sphere, both, by_newton},
     vector::Vector,
 };
 
@@ -84,6 +85,9 @@ impl Problem for ConstrainedLogistic {
         let (mut start, mut constraint) = (self.start(0), self.constraint());
         constraint.restore(&mut start).ok()?;
         minimum(self.loss.clone(), &constraint, start)
+    }
+    fn any_constraint(&self, _: Retraction) -> Option<AnyConstraint<Vec<f64>>> {
+        Some(any_constraint(self.constraint()))
     }
 }
 

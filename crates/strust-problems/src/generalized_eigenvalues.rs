@@ -2,12 +2,13 @@
 
 use crate::{
     Pca, Problem,
+    any::any_constraint,
     numerics::{DATA, START, objective_of, out_of_range, random_frame},
 };
 use faer::Mat;
 use strust::{
     Error,
-    constraints::{ByNewton, GeneralizedStiefel, by_newton},
+    constraints::{AnyConstraint, ByNewton, GeneralizedStiefel, Retraction, by_newton},
 };
 
 const OWNER: &str = "generalized eigenvalues";
@@ -77,6 +78,9 @@ impl Problem for GeneralizedEigenvalues {
     }
     fn optimum(&self) -> Option<f64> {
         self.pca.largest_eigenvalues(&(&self.inverse_root * self.pca.covariance() * &self.inverse_root))
+    }
+    fn any_constraint(&self, _: Retraction) -> Option<AnyConstraint<Mat<f64>>> {
+        Some(any_constraint(self.constraint()))
     }
 }
 

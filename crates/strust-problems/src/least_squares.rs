@@ -288,6 +288,12 @@ impl<T: Real> Problem for LeastSquares<T> {
     fn optimum(&self) -> Option<f64> {
         self.optimum
     }
+    /// The mean of (aᵢᵀx − bᵢ)².
+    fn test_metric(&mut self, x: &Vec<T>) -> Option<f64> {
+        let (rows, targets) = self.test.as_ref()?;
+        let square = |(i, &b): (usize, &T)| (dot(rows.col_as_slice(i), x) - b.into()).powi(2);
+        Some(targets.iter().enumerate().map(square).sum::<f64>() / targets.len() as f64)
+    }
 }
 
 impl<T: Real> Convex for LeastSquares<T> {

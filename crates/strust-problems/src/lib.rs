@@ -45,12 +45,14 @@
 
 use strust::{
     Error,
+    constraints::{AnyConstraint, Retraction},
     objective::{Objective, Scaled},
     ranks::{Group, Sharded},
     vector::Elementwise,
 };
 use strust_data::{classified, features, network, rows, simd_math};
 
+pub mod any;
 pub mod autoencoder;
 mod columns;
 pub mod constrained;
@@ -75,6 +77,7 @@ mod split;
 pub mod subspace;
 pub mod unconstrained;
 
+pub use any::AnyProblem;
 pub use autoencoder::Autoencoder;
 pub use constrained::ConstrainedProblem;
 pub use constrained_logistic::ConstrainedLogistic;
@@ -115,6 +118,19 @@ pub trait Problem: Objective<Point: Elementwise> {
     fn scale(&self) -> f64 {
         1.0
     }
+    /// Its constraint, made with a retraction where it has several; `None` without one.
+    fn any_constraint(&self, _retraction: Retraction) -> Option<AnyConstraint<Self::Point>> {
+        None
+    }
+    /// The metric of x on the test set: the share that a classifier x predicts correctly, otherwise the loss. `None`
+    /// without a test set.
+    fn test_metric(&mut self, _x: &Self::Point) -> Option<f64> {
+        None
+    }
+    /// The share of the training set that a classifier x predicts correctly; `None` for other problems.
+    fn train_accuracy(&mut self, _x: &Self::Point) -> Option<f64> {
+        None
+    }
     /// The root mean square of every feature of the data, for a problem that multiplies them with unknowns. If they
     /// differ much, first-order steps are slow along the small ones. `None` for other problems.
     fn feature_scales(&self) -> Option<Vec<f64>> {
@@ -140,28 +156,6 @@ pub trait Problem: Objective<Point: Elementwise> {
     fn recompute_extra_state(&mut self, _x: &Self::Point) {}
 }
 
-/// A problem whose point is a classifier. Its accuracy is measured on a test set.
-///
-/// ```
-/// use strust_problems::{Activation, Classifier, Mlp, Problem, digits};
-/// let (train, test) = digits::load()?;
-/// let mut f = Mlp::<f32>::new(&train, Some(&test), &[16], Activation::Relu)?;
-/// assert_eq!(f.parameters(), (64 + 1) * 16 + (16 + 1) * 10);
-/// let accuracy = f.test_accuracy(&f.start(0)).unwrap_or_default();
-/// assert!(accuracy < 0.5); // before training
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub trait Classifier: Problem {
-    /// The fraction of the test set that x classifies correctly; `None` without a test set.
-    fn test_accuracy(&mut self, x: &Self::Point) -> Option<f64>;
-    /// The fraction of the training set that x classifies correctly; `None` if it is not measured.
-    fn train_accuracy(&mut self, _x: &Self::Point) -> Option<f64> {
-        None
-    }
-    /// The number of parameters of a point.
-    fn parameters(&self) -> usize;
-}
-
 /// Implements [`Problem`] for a wrapper of one. `factor(wrapper)` multiplies the loss.
 macro_rules! wrapped_problem {
     ([$($parameters:tt)*] $wrapper:ty, $factor:expr) => {
@@ -175,6 +169,15 @@ macro_rules! wrapped_problem {
             }
             fn scale(&self) -> f64 {
                 $factor(self) * self.inner().scale()
+            }
+            fn any_constraint(&self, retraction: Retraction) -> Option<AnyConstraint<P::Point>> {
+                self.inner().any_constraint(retraction)
+            }
+            fn test_metric(&mut self, x: &P::Point) -> Option<f64> {
+                self.inner_mut().test_metric(x)
+            }
+            fn train_accuracy(&mut self, x: &P::Point) -> Option<f64> {
+                self.inner_mut().train_accuracy(x)
             }
             fn feature_scales(&self) -> Option<Vec<f64>> {
                 self.inner().feature_scales()
@@ -194,16 +197,3 @@ macro_rules! wrapped_problem {
 wrapped_problem!([] Scaled<P>, Scaled::scale);
 // Every rank has its own extra state.
 wrapped_problem!([G: Group] Sharded<P, G>, |_: &Self| 1.0);
-
-#[deny(clippy::missing_trait_methods, reason = "a wrapper must not lose a part of the problem")]
-impl<P: Classifier> Classifier for Scaled<P> {
-    fn test_accuracy(&mut self, x: &P::Point) -> Option<f64> {
-        self.inner_mut().test_accuracy(x)
-    }
-    fn train_accuracy(&mut self, x: &P::Point) -> Option<f64> {
-        self.inner_mut().train_accuracy(x)
-    }
-    fn parameters(&self) -> usize {
-        self.inner().parameters()
-    }
-}

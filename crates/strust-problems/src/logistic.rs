@@ -1,7 +1,7 @@
 //! Logistic regression with two classes.
 
 use crate::{
-    Classifier, Convex, Problem,
+    Convex, Problem,
     classified::{replace_labels, split_last, split_rows},
     convex::{Curved, minimum_by_newton},
     features::Labeled,
@@ -45,6 +45,12 @@ pub struct Logistic {
 }
 
 impl Logistic {
+    /// The number of parameters of a point.
+    #[must_use]
+    pub fn parameters(&self) -> usize {
+        self.data.rows.columns()
+    }
+
     /// The problem for a data set with exactly two distinct labels, and λ = `regularization` ≥ 0.
     pub fn new(data: Labeled, regularization: f64) -> Result<Self, Error> {
         let Labeled { features, labels } = data;
@@ -93,7 +99,7 @@ impl Logistic {
     /// Needs 8n² bytes, and 8n more for each point of the test set; more than 4 GiB are refused.
     ///
     /// ```
-    /// use strust_problems::{Classifier, Logistic};
+    /// use strust_problems::{Logistic};
     /// let f = Logistic::separable(100, 5, 0.5, 0)?.with_test_share(0.2, 0)?.with_kernel(1.0)?;
     /// assert_eq!(f.parameters(), 80);
     /// # Ok::<(), strust::Error>(())
@@ -239,6 +245,13 @@ impl Problem for Logistic {
     fn feature_scales(&self) -> Option<Vec<f64>> {
         Some(self.data.rows.scales())
     }
+    /// The predicted class is that of the larger label where aᵀx > 0. A NaN is never correct.
+    fn test_metric(&mut self, x: &Vec<f64>) -> Option<f64> {
+        self.data.test.as_ref().map(|(rows, signs)| Self::accuracy(x, rows, signs))
+    }
+    fn train_accuracy(&mut self, x: &Vec<f64>) -> Option<f64> {
+        Some(Self::accuracy(x, &self.data.rows, &self.data.targets))
+    }
 }
 
 impl Convex for Logistic {
@@ -270,19 +283,6 @@ impl Curved for Logistic {
     fn falls_to_zero(&self, x: &Vec<f64>) -> bool {
         let is_right = |(i, sign): (usize, &f64)| sign * self.data.rows.dot(i, x) > 0.0;
         self.regularization == 0.0 && self.data.targets.iter().enumerate().all(is_right)
-    }
-}
-
-impl Classifier for Logistic {
-    /// The predicted class is that of the larger label where aᵀx > 0. A NaN is never correct.
-    fn test_accuracy(&mut self, x: &Vec<f64>) -> Option<f64> {
-        self.data.test.as_ref().map(|(rows, signs)| Self::accuracy(x, rows, signs))
-    }
-    fn train_accuracy(&mut self, x: &Vec<f64>) -> Option<f64> {
-        Some(Self::accuracy(x, &self.data.rows, &self.data.targets))
-    }
-    fn parameters(&self) -> usize {
-        self.data.rows.columns()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::{
     Problem,
+    any::any_constraint,
     numerics::{
         DATA, Evaluate, START, at_least_one, axpy, dot, evaluated, finite, gaussian, minimum, normals, not_negative,
         shape,
@@ -9,7 +10,13 @@ use crate::{
 };
 use faer::Mat;
 use std::f64::consts::TAU;
-use strust::{Error, constraints::Simplex, objective::ProductKind, sample::Sample, vector::Vector};
+use strust::{
+    Error,
+    constraints::{AnyConstraint, Retraction, Simplex},
+    objective::ProductKind,
+    sample::Sample,
+    vector::Vector,
+};
 
 const OWNER: &str = "mixture";
 /// The stream of the centers.
@@ -134,6 +141,9 @@ impl Problem for Mixture {
     /// The minimum that [`StrSqp`](strust::methods::StrSqp) finds on the full sum. f is convex.
     fn optimum(&self) -> Option<f64> {
         minimum(self.clone(), &self.constraint(), self.start(0))
+    }
+    fn any_constraint(&self, _: Retraction) -> Option<AnyConstraint<Vec<f64>>> {
+        Some(any_constraint(self.constraint()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Multilayer perceptrons: classifiers that are easy to over-parameterize.
 
 use crate::{
-    Classifier, Problem,
+    Problem,
     classified::{Classified, is_right},
     network::{DenseNetwork, ForwardPass, PIECE, Tangent, widest, with_ones},
     numerics::{rms, shape},
@@ -43,13 +43,13 @@ pub enum Split {
 ///
 /// ```
 /// use strust::prelude::*;
-/// use strust_problems::{Activation, Classifier, Mlp, Problem, digits};
+/// use strust_problems::{Activation, Mlp, Problem, digits};
 ///
 /// let (train, test) = digits::load()?;
 /// let mut f = Mlp::<f32>::new(&train, Some(&test), &[64], Activation::Relu)?;
 /// let (start, mut sampler) = (f.start(0), Epochs::new(f.terms(), 64, 0)?);
 /// let report = minimize(&mut f).method(Str::new(StrConfig::default())?).sampler(&mut sampler).stop(Stop::epochs(10)).start(start)?;
-/// assert!(f.test_accuracy(report.point()) > Some(0.9));
+/// assert!(f.test_metric(report.point()) > Some(0.9));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -73,6 +73,12 @@ impl<T: Real> Points<T> {
 }
 
 impl<T: Real> Mlp<T> {
+    /// The number of parameters of a point.
+    #[must_use]
+    pub fn parameters(&self) -> usize {
+        self.network.parameters()
+    }
+
     /// The problem for a training set and an optional test set with the same features and classes. `hidden` lists the
     /// widths of the hidden layers, from the features to the classes.
     pub fn new(
@@ -302,17 +308,11 @@ impl<T: Real> Problem for Mlp<T> {
     fn optimum(&self) -> Option<f64> {
         None
     }
-}
-
-impl<T: Real> Classifier for Mlp<T> {
-    fn test_accuracy(&mut self, x: &Vec<T>) -> Option<f64> {
+    fn test_metric(&mut self, x: &Vec<T>) -> Option<f64> {
         self.accuracy(x, Split::Test)
     }
     fn train_accuracy(&mut self, x: &Vec<T>) -> Option<f64> {
         self.accuracy(x, Split::Train)
-    }
-    fn parameters(&self) -> usize {
-        self.network.parameters()
     }
 }
 

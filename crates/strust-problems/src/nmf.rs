@@ -2,10 +2,14 @@
 
 use crate::{
     Factorization, Problem,
+    any::any_constraint,
     numerics::{DATA, at_least_one, fill, normals, not_negative, objective_of, out_of_range},
 };
 use faer::Mat;
-use strust::{Error, constraints::Bounds};
+use strust::{
+    Error,
+    constraints::{AnyConstraint, Bounds, Retraction},
+};
 
 const OWNER: &str = "nonnegative factorization";
 /// The stream of the noise.
@@ -75,6 +79,9 @@ impl Problem for Nmf {
     /// 0 for exact data, otherwise unknown.
     fn optimum(&self) -> Option<f64> {
         self.exact.then_some(0.0)
+    }
+    fn any_constraint(&self, _: Retraction) -> Option<AnyConstraint<Mat<f64>>> {
+        Some(any_constraint(self.constraint()))
     }
 }
 

@@ -1,9 +1,9 @@
 //! Multilayer perceptrons whose hidden layers are orthonormal.
 
-use crate::{Classifier, Mlp, Problem};
+use crate::{Mlp, Problem, any::any_constraint};
 use strust::{
     Error,
-    constraints::{Frames, Manifold},
+    constraints::{AnyConstraint, Frames, Manifold, Retraction},
     objective::{Objective, ObjectiveWrapper, Sliced},
     vector::Real,
 };
@@ -14,14 +14,14 @@ use strust::{
 /// ```
 /// use strust::prelude::*;
 /// use strust_baselines::{ProjectedSgd, ProjectedSgdConfig};
-/// use strust_problems::{Activation, Classifier, Mlp, OrthonormalMlp, Problem, digits};
+/// use strust_problems::{Activation, Mlp, OrthonormalMlp, Problem, digits};
 ///
 /// let (train, test) = digits::load()?;
 /// let mut f = OrthonormalMlp::new(Mlp::<f64>::new(&train, Some(&test), &[6], Activation::Tanh)?)?;
 /// let (start, mut sampler) = (f.start(0), Epochs::new(f.terms(), 32, 0)?);
 /// let method = ProjectedSgd::new(ProjectedSgdConfig { learning_rate: 0.2 }, f.constraint())?;
 /// let report = minimize(&mut f).method(method).sampler(&mut sampler).stop(Stop::epochs(20)).start(start)?;
-/// assert!(f.test_accuracy(report.point()) > Some(0.8) && report.last.constraint_norm < 1e-13);
+/// assert!(f.test_metric(report.point()) > Some(0.8) && report.last.constraint_norm < 1e-13);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -31,6 +31,12 @@ pub struct OrthonormalMlp<T: Real = f64> {
 }
 
 impl<T: Real> OrthonormalMlp<T> {
+    /// The number of parameters of a point.
+    #[must_use]
+    pub fn parameters(&self) -> usize {
+        self.mlp.parameters()
+    }
+
     /// Constrains a network with at least one hidden layer.
     pub fn new(mlp: Mlp<T>) -> Result<Self, Error> {
         let constraint = mlp.orthonormal_hidden_layers()?;
@@ -67,14 +73,11 @@ impl<T: Real> Problem for OrthonormalMlp<T> {
     fn optimum(&self) -> Option<f64> {
         None
     }
-}
-
-impl<T: Real> Classifier for OrthonormalMlp<T> {
-    fn test_accuracy(&mut self, x: &Vec<T>) -> Option<f64> {
-        self.mlp.test_accuracy(x)
+    fn any_constraint(&self, retraction: Retraction) -> Option<AnyConstraint<Vec<T>>> {
+        Some(any_constraint(self.constraint().with_retraction(retraction)))
     }
-    fn parameters(&self) -> usize {
-        self.mlp.parameters()
+    fn test_metric(&mut self, x: &Vec<T>) -> Option<f64> {
+        self.mlp.test_metric(x)
     }
 }
 

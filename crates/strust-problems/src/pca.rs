@@ -2,13 +2,14 @@
 
 use crate::{
     Problem,
+    any::any_constraint,
     columns::DataColumns,
     numerics::{DATA, START, centered, check_frame, gaussian, out_of_range, random_frame, shape, squarable},
 };
 use faer::{Mat, Side};
 use strust::{
     Error,
-    constraints::Stiefel,
+    constraints::{AnyConstraint, Retraction, Stiefel},
     objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::Vector,
@@ -139,6 +140,9 @@ impl Problem for Pca {
     }
     fn optimum(&self) -> Option<f64> {
         self.largest_eigenvalues(&self.covariance())
+    }
+    fn any_constraint(&self, retraction: Retraction) -> Option<AnyConstraint<Mat<f64>>> {
+        Some(any_constraint(self.constraint().with_retraction(retraction)))
     }
 }
 

@@ -2,13 +2,14 @@
 
 use crate::{
     Problem,
+    any::any_constraint,
     columns::DataColumns,
     numerics::{DATA, START, check_frame, gaussian, minimum, not_negative, random_frame, shape, squarable},
 };
 use faer::Mat;
 use strust::{
     Error,
-    constraints::{Manifold, Retraction, Stiefel},
+    constraints::{AnyConstraint, Manifold, Retraction, Stiefel},
     objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::Vector,
@@ -138,6 +139,10 @@ impl Problem for Procrustes {
         }
         self.constraint().restore(&mut products).ok()?;
         minimum(self.clone(), &self.constraint(), products)
+    }
+    /// Always with the polar retraction: with QR the solution would not be a fixed point of projected SGD.
+    fn any_constraint(&self, _: Retraction) -> Option<AnyConstraint<Mat<f64>>> {
+        Some(any_constraint(self.constraint()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Softmax regression with many classes.
 
 use crate::{
-    Classifier, Convex, Problem,
+    Convex, Problem,
     classified::{distinct, is_right, replace_labels, split_last, split_rows, targets},
     convex::{Curved, minimum_by_newton},
     features::Labeled,
@@ -48,6 +48,12 @@ pub struct Softmax {
 }
 
 impl Softmax {
+    /// The number of parameters of a point.
+    #[must_use]
+    pub fn parameters(&self) -> usize {
+        self.data.rows.columns() * self.classes.len()
+    }
+
     /// The problem for a data set with at least two distinct whole numbers as labels, and λ = `regularization` ≥ 0.
     pub fn new(data: Labeled, regularization: f64) -> Result<Self, Error> {
         let Labeled { features, labels } = data;
@@ -59,7 +65,7 @@ impl Softmax {
         Ok(Self { data, classes, regularization, optimum: None, scratch, along })
     }
 
-    /// Adds a test set for [`Classifier::test_accuracy`]. It must have the same features and labels as the training
+    /// Adds a test set for [`Problem::test_metric`]. It must have the same features and labels as the training
     /// set.
     pub fn with_test(mut self, test: Labeled) -> Result<Self, Error> {
         let Labeled { features, labels } = test;
@@ -215,6 +221,13 @@ impl Problem for Softmax {
     fn optimum(&self) -> Option<f64> {
         self.optimum
     }
+    fn test_metric(&mut self, w: &Mat<f64>) -> Option<f64> {
+        let (rows, targets) = self.data.test.as_ref()?;
+        Some(Self::accuracy(w, rows, targets, &mut self.scratch))
+    }
+    fn train_accuracy(&mut self, w: &Mat<f64>) -> Option<f64> {
+        Some(Self::accuracy(w, &self.data.rows, &self.data.targets, &mut self.scratch))
+    }
 }
 
 impl Convex for Softmax {
@@ -259,19 +272,6 @@ impl Curved for Softmax {
             (0..self.classes.len()).all(|c| c == target || score(c) < right)
         };
         self.regularization == 0.0 && self.data.targets.iter().enumerate().all(is_right)
-    }
-}
-
-impl Classifier for Softmax {
-    fn test_accuracy(&mut self, w: &Mat<f64>) -> Option<f64> {
-        let (rows, targets) = self.data.test.as_ref()?;
-        Some(Self::accuracy(w, rows, targets, &mut self.scratch))
-    }
-    fn train_accuracy(&mut self, w: &Mat<f64>) -> Option<f64> {
-        Some(Self::accuracy(w, &self.data.rows, &self.data.targets, &mut self.scratch))
-    }
-    fn parameters(&self) -> usize {
-        self.data.rows.columns() * self.classes.len()
     }
 }
 

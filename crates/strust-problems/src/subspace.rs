@@ -2,13 +2,14 @@
 
 use crate::{
     Problem,
+    any::any_constraint,
     numerics::{START, centered, check_frame, gaussian, not_negative, random_frame, shape, squarable},
 };
 use faer::{Accum, Mat, Par, Side, linalg::matmul::matmul};
 use strust::products::{Beside, Picked, inner, product, residual_norm_squared};
 use strust::{
     Error,
-    constraints::Stiefel,
+    constraints::{AnyConstraint, Retraction, Stiefel},
     objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::{Real, Vector},
@@ -208,6 +209,9 @@ impl<T: Real> Problem for SubspaceFit<T> {
     }
     fn optimum(&self) -> Option<f64> {
         if self.exact { Some(0.0) } else { tail_of_spectrum(&self.data, self.k) }
+    }
+    fn any_constraint(&self, retraction: Retraction) -> Option<AnyConstraint<Mat<T>>> {
+        Some(any_constraint(self.constraint().with_retraction(retraction)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use allocation_counter::measure;
 use strust::prelude::*;
-use strust_problems::{Activation, Classifier, Mlp, Problem, Split, digits};
+use strust_problems::{Activation, Mlp, Problem, Split, digits};
 
 /// A debug build takes seconds per run.
 const SEEDS: u64 = if cfg!(debug_assertions) { 2 } else { 20 };
@@ -21,7 +21,7 @@ fn str_with_its_defaults_trains_an_over_parameterized_network() {
                 minimize(&mut f).method(&mut method).sampler(&mut sampler).stop(Stop::epochs(25)).start(start).unwrap();
             assert!(report.last.value < 1e-2, "seed {seed}: loss {}", report.last.value);
             assert_eq!(f.accuracy(report.point(), Split::Train), Some(1.0), "seed {seed} does not interpolate");
-            f.test_accuracy(report.point()).unwrap()
+            f.test_metric(report.point()).unwrap()
         })
         .collect();
     accuracies.sort_by(f64::total_cmp);
@@ -46,7 +46,7 @@ fn after_the_largest_batch_evaluations_and_accuracies_do_not_allocate() {
             for sample in &samples {
                 f.value(&x, sample);
                 f.value_and_gradient(&x, sample, &mut g);
-                f.test_accuracy(&x);
+                f.test_metric(&x);
             }
         });
         assert_eq!(count.count_total, 0, "{hidden:?}");

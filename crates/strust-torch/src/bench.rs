@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::{fs, panic::resume_unwind, process::Command, sync::Barrier, time::Instant};
 use strust::{prelude::*, radius::RegionConfig, samplers::Sampler};
 use strust_baselines::{AdamConfig, Sgd, SgdConfig};
-use strust_problems::{Classifier, Problem};
+use strust_problems::Problem;
 use tch::{Cuda, Device};
 
 /// Steps before the measurement. In them libtorch allocates memory and chooses its algorithms.

@@ -13,7 +13,7 @@ use strust::{
     samplers::{Epochs, Sampler},
     vector::Vector,
 };
-use strust_problems::{Classifier, Problem};
+use strust_problems::Problem;
 use tch::{
     Device, Kind, Tensor,
     nn::{self, ModuleT, VarStore},
@@ -43,7 +43,7 @@ type Build = Box<dyn Fn(&nn::Path) -> NetworkFn + Send>;
 ///
 /// ```
 /// use strust::prelude::*;
-/// use strust_problems::{Classifier, Problem};
+/// use strust_problems::{Problem};
 /// use strust_torch::{ImageClassification, images::ImageBytes};
 ///
 /// // Eight images, dark ones of class 0 and bright ones of class 1.
@@ -56,7 +56,7 @@ type Build = Box<dyn Fn(&nn::Path) -> NetworkFn + Send>;
 /// assert_eq!((start.len() as usize, f.optimum()), (f.parameters(), None));
 /// let mut sampler = Epochs::new(f.terms(), 4, 0)?;
 /// let report = minimize(&mut f).method(Str::new(StrConfig::default())?).sampler(&mut sampler).stop(Stop::steps(2)).start(start)?;
-/// assert!(f.test_accuracy(report.point()).is_some());
+/// assert!(f.test_metric(report.point()).is_some());
 /// # Ok::<(), strust_torch::Error>(())
 /// ```
 pub struct ImageClassification {
@@ -136,6 +136,12 @@ impl QueuedLoss for ImageLoss {
 }
 
 impl ImageClassification {
+    /// The number of parameters of a point.
+    #[must_use]
+    pub fn parameters(&self) -> usize {
+        self.objective.parameters().flat().len() as usize
+    }
+
     /// ResNet-20 for augmented images of 3×32×32. Without a test set there is no accuracy.
     pub fn resnet20(
         train: &ImageBytes,
@@ -406,15 +412,9 @@ impl Problem for ImageClassification {
         });
         self.objective.recompute_statistics(x, samples);
     }
-}
-
-impl Classifier for ImageClassification {
-    fn test_accuracy(&mut self, x: &Flat<f32>) -> Option<f64> {
+    fn test_metric(&mut self, x: &Flat<f32>) -> Option<f64> {
         let test = self.test.as_ref()?;
         let right = classes_of(&mut self.objective, x, test).eq_tensor(test.classes()).sum(Kind::Int64);
         Some(right.int64_value(&[]) as f64 / test.len() as f64)
-    }
-    fn parameters(&self) -> usize {
-        self.objective.parameters().flat().len() as usize
     }
 }

@@ -189,4 +189,7 @@ impl<T: Component> Problem for LanguageModel<T> {
     fn optimum(&self) -> Option<f64> {
         None
     }
+    fn test_metric(&mut self, x: &Flat<T>) -> Option<f64> {
+        Some(self.test_loss(x))
+    }
 }

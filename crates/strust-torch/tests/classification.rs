@@ -6,7 +6,7 @@ use strust::{
     radius::{RegionConfig, Verdict},
     samplers::Sampler,
 };
-use strust_problems::{Classifier, Problem};
+use strust_problems::Problem;
 use strust_torch::{
     DeviceMethod, DeviceStr, Flat, ImageClassification,
     images::{DeviceImages, ImageBytes, Normalization},
@@ -80,11 +80,11 @@ fn a_measurement_changes_no_statistics_and_does_not_augment() {
     let mut f = small();
     let x = f.start(0);
     let before = f.extra_state();
-    let (value, accuracy) = (full_value(&mut f, &x), f.test_accuracy(&x));
+    let (value, accuracy) = (full_value(&mut f, &x), f.test_metric(&x));
     let mut g = x.zeros_like();
     let with_gradient = strust::objective::full_value_and_gradient(&mut f, &x, &mut g);
     assert_eq!((value.to_bits(), f.extra_state()), (with_gradient.to_bits(), before));
-    assert_eq!(f.test_accuracy(&x), accuracy);
+    assert_eq!(f.test_metric(&x), accuracy);
     let mut plain = small().without_augmentation();
     let all: Vec<usize> = (0..96).collect();
     assert_eq!(plain.value(&x, &Sample::new(all.clone(), 5)).value.to_bits(), value.to_bits());
@@ -183,7 +183,7 @@ fn training_learns_and_a_saved_model_gives_the_same_predictions() {
         .start(start)
         .unwrap();
     let x = report.point();
-    let accuracy = f.test_accuracy(x).unwrap();
+    let accuracy = f.test_metric(x).unwrap();
     assert!(accuracy > 0.9, "{accuracy}");
     let test = Data::new(30, [3, 4, 4]);
     let classes = f.predict(x, &test.bytes([3, 4, 4])).unwrap();
@@ -195,7 +195,7 @@ fn training_learns_and_a_saved_model_gives_the_same_predictions() {
     f.save(&path, x).unwrap();
     let mut other = small();
     let loaded = other.load(&path).unwrap();
-    assert!(bits(&loaded) == bits(x) && other.test_accuracy(&loaded) == Some(accuracy));
+    assert!(bits(&loaded) == bits(x) && other.test_metric(&loaded) == Some(accuracy));
     let error = resnet().load(&path).unwrap_err().to_string();
     assert!(error.contains("the file has another architecture"), "{error}");
 }
@@ -334,9 +334,9 @@ fn recomputed_statistics_of_the_last_point_predict_as_well_as_the_running_ones()
     // The statistics of the start do not fit the end.
     let x = report.point();
     f.start(0);
-    let unfit = f.test_accuracy(x).unwrap();
+    let unfit = f.test_metric(x).unwrap();
     f.recompute_extra_state(x);
-    let accuracy = f.test_accuracy(x).unwrap();
+    let accuracy = f.test_metric(x).unwrap();
     assert!(accuracy > 0.9 && accuracy >= unfit, "{accuracy} and {unfit}");
 }
 
@@ -348,7 +348,7 @@ fn a_measurement_leaves_the_parameters_of_the_model_unchanged() {
     let mut g = x.zeros_like();
     full_value(&mut f, &x);
     strust::objective::full_value_and_gradient(&mut f, &x, &mut g);
-    f.test_accuracy(&x);
+    f.test_metric(&x);
     let folder = tempfile::tempdir().unwrap();
     f.save(&folder.path().join("model.safetensors"), &x).unwrap();
     assert!(bits(f.objective().parameters().flat()) == bits(&own));
@@ -372,7 +372,7 @@ fn the_convolutional_network_learns_and_has_the_stated_size() {
         let report = report.start(start.clone()).unwrap();
         let losses = [full_value(&mut f, &start), full_value(&mut f, report.point())];
         assert!(losses[1] < 0.3 * losses[0], "{losses:?}");
-        assert!(f.test_accuracy(report.point()).unwrap() > 0.9);
+        assert!(f.test_metric(report.point()).unwrap() > 0.9);
         // Without augmentation the seed of a sample has no effect.
         let value = |f: &mut ImageClassification, seed| f.value(&start, &Sample::new(vec![3, 4, 5], seed)).value;
         assert_eq!(value(&mut f, 1).to_bits(), value(&mut f, 2).to_bits());

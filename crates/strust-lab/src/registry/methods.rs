@@ -7,12 +7,12 @@ use super::{
 };
 use crate::{
     Error,
-    any_problem::SharedProblem,
     data::{experiment::MethodSpec, parameters::Parameters},
     stepper::StepByStep,
 };
-use strust::config::Config;
+use strust::{config::Config, constraints::Retraction};
 use strust_baselines::by_name::{self, MethodInfo, MethodParts, WithConfig};
+use strust_problems::Problem;
 
 pub(crate) use strust_baselines::by_name::StepKind;
 
@@ -53,7 +53,7 @@ pub(crate) fn steps(name: &str) -> StepKind {
 /// The method on a problem, for a job of `steps` steps on mini-batches of `batch` terms.
 pub(crate) fn stepper<P: PointType>(
     method: &MethodSpec,
-    setup: &Setup<SharedProblem<P>>,
+    setup: &Setup<P>,
     batch: usize,
     steps: u64,
 ) -> Result<AnyStepper<P>, Error> {
@@ -61,10 +61,11 @@ pub(crate) fn stepper<P: PointType>(
     if let Some(stepper) = setup.own_stepper.as_ref().and_then(|make| make(&keys, batch, steps)) {
         return stepper;
     }
-    if setup.constraint.is_none() && by_name::info(keys.name).is_some_and(|info| info.constrained) {
+    if by_name::info(keys.name).is_some_and(|info| info.constrained) && setup.f.any_constraint(Retraction::Qr).is_none()
+    {
         return Err(Error::Misfit("the problem has no constraint".into()));
     }
-    let constraint = |retraction| Ok(setup.constraint.as_ref().expect("checked above")(retraction));
+    let constraint = |retraction| Ok(setup.f.any_constraint(retraction).expect("checked above"));
     let parts = MethodParts { schedule: keys.schedule(steps), average: keys.average(), constraint: &constraint };
     let config = by_name::config(keys.name, &keys).expect("the name is in the table")?;
     Ok(Box::new(StepByStep::new(P::method(&config, &parts)?)))

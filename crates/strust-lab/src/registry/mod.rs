@@ -10,8 +10,9 @@ pub mod problems;
 mod setup;
 
 pub use entry::{Entry, Parameter};
-pub(crate) use setup::{AnySetup, AnyStepper, Assembler, PointType, Quantity, SaveModel, Setup, TestMetric, Visitor};
-pub(crate) use strust_baselines::by_name::AnyConstraint;
+pub(crate) use setup::{
+    AnySetup, AnyStepper, Assembler, PointType, Quantity, SaveModel, Setup, SharedProblem, Visitor,
+};
 
 pub use strust_data::words::nearest;
 
@@ -28,7 +29,6 @@ mod tests {
     use super::*;
     use crate::{
         Error,
-        any_problem::SharedProblem,
         data::{
             experiment::{MethodSpec, ProblemSpec},
             parameters::Parameters,
@@ -36,7 +36,7 @@ mod tests {
         team::Sharing,
     };
     use std::collections::BTreeSet;
-    use strust::prelude::*;
+    use strust::{constraints::Retraction, prelude::*};
     use strust_problems::Problem;
 
     /// The problems and methods with their default parameters.
@@ -71,9 +71,10 @@ mod tests {
 
     impl Visitor for Steps<'_> {
         type Output = Reached;
-        fn visit<P: PointType>(self, mut setup: Setup<SharedProblem<P>>) -> Result<Reached, Error> {
+        fn visit<P: PointType>(self, mut setup: Setup<P>) -> Result<Reached, Error> {
             let Self(method, steps, batch) = self;
             let mut stepper = methods::stepper(method, &setup, batch, steps.max(1))?;
+            let constrained = setup.f.any_constraint(Retraction::Qr).is_some();
             let start = setup.f.start(0);
             stepper.start(&mut setup.f, start)?;
             assert_eq!(stepper.current(&mut setup.f).steps, 0);
@@ -85,12 +86,12 @@ mod tests {
             let x = stepper.current(&mut setup.f).x.clone();
             x.write(&mut answer);
             // With a constraint f can be below f* at points that violate it.
-            if let Some(optimum) = setup.f.optimum().filter(|_| steps > 0 && setup.constraint.is_none()) {
+            if let Some(optimum) = setup.f.optimum().filter(|_| steps > 0 && !constrained) {
                 assert!(strust::objective::full_value(&mut setup.f, &x) >= optimum - 1e-12 * setup.f.scale());
             }
             let value = setup.f.value(&x, &Sample::range(0..batch)).value / setup.f.scale();
             let sizes = records.iter().map(|record| record.step_size).collect();
-            Ok(Reached { constrained: setup.constraint.is_some(), sizes, answer, value: value.to_bits() })
+            Ok(Reached { constrained, sizes, answer, value: value.to_bits() })
         }
     }
 

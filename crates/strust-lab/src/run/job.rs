@@ -181,7 +181,7 @@ impl Purpose for RunJob<'_, '_> {
     type Output = ();
 
     fn with<P: PointType>(mut self, mut prepared: Prepared<P>) -> Result<(), Error> {
-        let mut measure = Measure::new(&self.job.problem, &mut prepared, self.team.clone());
+        let mut measure = Measure::new(&self.job.problem, &prepared.f, self.team.clone());
         let (path, opened) = (checkpoint_file(self.folder), self.open());
         self.ready.set(true);
         let (own, logs) = self.team.agreed(opened)?;
@@ -210,7 +210,7 @@ impl RunJob<'_, '_> {
         self,
         mut journal: Journal<F>,
         mut sampler: Box<dyn Sampler>,
-        measure: &mut Measure<F>,
+        measure: &mut Measure<F::Point>,
     ) -> Result<(), Error> {
         let Self { job, experiment, halt, save_every, pace, .. } = self;
         let epoch_steps = sampler.steps_per_epoch();
@@ -300,7 +300,7 @@ impl<F: Problem> Journal<F> {
     }
 
     /// The record of the current point as the end of an epoch.
-    fn measured(&mut self, epoch: u64, measure: &mut Measure<F>, halt: Halt) -> Result<EpochRecord, Error> {
+    fn measured(&mut self, epoch: u64, measure: &mut Measure<F::Point>, halt: Halt) -> Result<EpochRecord, Error> {
         let position = self.stepper.current(&mut self.f);
         let steps = position.steps;
         let metrics = measure.at(&mut self.f, &position, self.totals.evaluations, halt)?;
@@ -312,7 +312,7 @@ impl<F: Problem> Journal<F> {
         Ok(EpochRecord { epoch, steps, accepted, skipped, evaluations, trust_region, metrics })
     }
 
-    fn write_epoch(&mut self, epoch_steps: u64, measure: &mut Measure<F>, halt: Halt) -> Result<(), Error> {
+    fn write_epoch(&mut self, epoch_steps: u64, measure: &mut Measure<F::Point>, halt: Halt) -> Result<(), Error> {
         let epoch = self.stepper.current(&mut self.f).steps / epoch_steps;
         let record = self.measured(epoch, measure, halt)?;
         self.log_epoch(record)
@@ -323,7 +323,7 @@ impl<F: Problem> Journal<F> {
         &mut self,
         epoch_steps: u64,
         last: u64,
-        measure: &mut Measure<F>,
+        measure: &mut Measure<F::Point>,
         halt: Halt,
     ) -> Result<(), Error> {
         let steps = self.stepper.current(&mut self.f).steps;

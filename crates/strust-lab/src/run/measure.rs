@@ -1,31 +1,30 @@
 //! The metrics of a point, measured on the full sum. Their time and evaluations are not counted. Values are those of
 //! the loss before it was multiplied by the problem's `scale`.
 
-use super::{prepare::Prepared, workers::Halt};
+use super::workers::Halt;
 use crate::{
     Error,
-    any_problem::SharedProblem,
     data::experiment::ProblemSpec,
-    registry::{AnyConstraint, PointType, Quantity, TestMetric, problems},
+    registry::{Quantity, problems},
     stepper::Position,
     team::Team,
 };
 use faer::Mat;
 use std::{cell::RefCell, collections::BTreeMap};
 use strust::{
+    constraints::{AnyConstraint, Retraction},
     objective::{Evaluations, Stoppable, full_value},
     prelude::*,
     ranks::Group,
+    vector::Elementwise,
 };
 use strust_problems::Problem;
 
-/// Measures the metrics of a problem.
-pub(super) struct Measure<F: Objective> {
+/// Measures the metrics of a problem over points of type `P`.
+pub(super) struct Measure<P> {
     quantities: Vec<Quantity>,
     optimum: Option<f64>,
-    constraint: Option<(AnyConstraint<F::Point>, Mat<f64>)>,
-    test: Option<TestMetric<F>>,
-    train: Option<TestMetric<F>>,
+    constraint: Option<(AnyConstraint<P>, Mat<f64>)>,
     team: Team,
 }
 
@@ -56,26 +55,22 @@ impl AnyHalts<'_> {
     }
 }
 
-impl<P: PointType> Measure<SharedProblem<P>> {
-    /// For a problem. It takes the constraint and the metric on the test set.
-    pub fn new(problem: &ProblemSpec, prepared: &mut Prepared<P>, team: Team) -> Self {
-        let constraint = prepared.constraint.take().map(|c| {
+impl<P: Elementwise> Measure<P> {
+    pub fn new(problem: &ProblemSpec, f: &impl Problem<Point = P>, team: Team) -> Self {
+        let constraint = f.any_constraint(Retraction::Qr).map(|c| {
             let residual = c.new_residual();
             (c, residual)
         });
         let quantities = problems::quantities(problem).iter().map(|&(quantity, _)| quantity).collect();
-        let (test, train) = (prepared.test.take(), prepared.train.take());
-        Self { quantities, optimum: prepared.f.optimum(), constraint, test, train, team }
+        Self { quantities, optimum: f.optimum(), constraint, team }
     }
-}
 
-impl<F: Problem> Measure<F> {
     /// Measures a point and leaves the problem as it was. An average is measured with statistics of its own, any other
     /// point with those of rank 0. If a rank is to halt, all ranks leave the measurement at the same place.
     pub fn at(
         &mut self,
-        f: &mut F,
-        &Position { x, averaged, steps, .. }: &Position<F::Point>,
+        f: &mut impl Problem<Point = P>,
+        &Position { x, averaged, steps, .. }: &Position<P>,
         evaluations: Evaluations,
         halt: Halt,
     ) -> Result<BTreeMap<String, f64>, Error> {
@@ -108,8 +103,8 @@ impl<F: Problem> Measure<F> {
 
     fn numbers(
         &mut self,
-        f: &mut F,
-        x: &F::Point,
+        f: &mut impl Problem<Point = P>,
+        x: &P,
         steps: u64,
         evaluations: Evaluations,
         halt: Halt,
@@ -136,14 +131,12 @@ impl<F: Problem> Measure<F> {
                         norm.hypot(outside.norm())
                     })
                 }),
-                Quantity::TestLoss | Quantity::TestAccuracy => {
-                    self.test.as_ref().and_then(|test| test(f, x)).unwrap_or(f64::NAN)
-                }
-                Quantity::TrainAccuracy => self.train.as_ref().and_then(|train| train(f, x)).unwrap_or(f64::NAN),
+                Quantity::TestLoss | Quantity::TestAccuracy => f.test_metric(x).unwrap_or(f64::NAN),
+                Quantity::TrainAccuracy => f.train_accuracy(x).unwrap_or(f64::NAN),
             };
             numbers.insert(quantity.key().into(), number);
         }
-        if self.test.is_some() {
+        if self.quantities.iter().any(|quantity| quantity.of_test_set()) {
             // The cost of a network: a value is a forward pass, a gradient is a forward and a backward pass.
             numbers.insert("forwards".into(), (evaluations.values + evaluations.gradients) as f64);
             numbers.insert("backwards".into(), evaluations.gradients as f64);
@@ -163,14 +156,8 @@ mod halting {
     fn a_measurement_ends_when_the_run_is_to_halt() {
         let mut f = LeastSquares::<f64>::interpolating(2000, 3, 0).unwrap();
         let x = f.start(0);
-        let mut measure = Measure {
-            quantities: vec![Quantity::Objective],
-            optimum: None,
-            constraint: None,
-            test: None,
-            train: None,
-            team: Team::alone(),
-        };
+        let mut measure =
+            Measure { quantities: vec![Quantity::Objective], optimum: None, constraint: None, team: Team::alone() };
         let (errors, interrupt) = (FirstError::default(), AtomicBool::new(false));
         let mut at = |interrupt: &AtomicBool| {
             let position = Position { steps: 0, x: &x, averaged: false };
@@ -191,7 +178,6 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use strust::methods::Averaged;
     use strust_baselines::Sgd;
-    use strust_problems::Classifier;
     use strust_torch::{Flat, ImageClassification, device::Device, images::ImageBytes};
 
     /// Forty images of made-up bytes, 3×32×32, for training and for tests.
@@ -203,13 +189,11 @@ mod tests {
         ImageClassification::resnet20(&images, Some(&images), 4, Device::Cpu).unwrap()
     }
 
-    fn measure() -> Measure<ImageClassification> {
+    fn measure() -> Measure<Flat<f32>> {
         Measure {
             quantities: vec![Quantity::TrainLoss, Quantity::TestAccuracy],
             optimum: None,
             constraint: None,
-            test: Some(Box::new(ImageClassification::test_accuracy)),
-            train: None,
             team: Team::alone(),
         }
     }
@@ -246,7 +230,7 @@ mod tests {
         let (mut f, x) = (problem(), Flat::from_slice(&x));
         f.restore_extra_state(&statistics).unwrap();
         f.recompute_extra_state(&x);
-        assert_eq!(f.test_accuracy(&x), Some(metrics["test_accuracy"]));
+        assert_eq!(f.test_metric(&x), Some(metrics["test_accuracy"]));
         assert!(f.extra_state() != statistics, "an average has other statistics than the run");
     }
 }

@@ -2,26 +2,22 @@
 
 use crate::{
     Error,
-    any_problem::SharedProblem,
     data::{
         experiment::{Experiment, Sampling},
         plan::Job,
     },
     io::{checkpoint::Checkpoint, data_file::DataReading, results::checkpoint_file},
-    registry::{AnyConstraint, AnyStepper, PointType, SaveModel, Setup, TestMetric, Visitor, methods, problems},
+    registry::{AnyStepper, PointType, SaveModel, Setup, SharedProblem, Visitor, methods, problems},
     team::Sharing,
 };
 use std::{any::Any, path::Path};
-use strust::{constraints::Retraction, prelude::*, samplers::Sampler};
+use strust::{prelude::*, samplers::Sampler};
 use strust_problems::Problem;
 
 /// A job that can start or resume.
 pub(crate) struct Prepared<P: PointType> {
     pub f: SharedProblem<P>,
-    pub constraint: Option<AnyConstraint<P>>,
-    pub test: Option<TestMetric<SharedProblem<P>>>,
-    pub train: Option<TestMetric<SharedProblem<P>>>,
-    pub save: Option<SaveModel<SharedProblem<P>>>,
+    pub save: Option<SaveModel<P>>,
     pub stepper: AnyStepper<P>,
     pub sampler: Box<dyn Sampler>,
     /// What must live as long as the problem. It is dropped last.
@@ -72,14 +68,13 @@ struct Constructed<'a, Q> {
 impl<Q: Purpose> Visitor for Constructed<'_, Q> {
     type Output = Q::Output;
 
-    fn visit<P: PointType>(self, setup: Setup<SharedProblem<P>>) -> Result<Q::Output, Error> {
+    fn visit<P: PointType>(self, setup: Setup<P>) -> Result<Q::Output, Error> {
         self.reading.end()?;
         let sampler = sampler(self.experiment, setup.f.terms(), self.job.seed)?;
         let steps = self.job.epochs * sampler.steps_per_epoch();
         let stepper = methods::stepper(&self.job.method, &setup, self.experiment.batch as usize, steps)?;
-        let constraint = setup.constraint.map(|make| make(Retraction::Qr));
-        let Setup { f, test, train, save, held, .. } = setup;
-        self.purpose.with(Prepared { f, constraint, test, train, save, stepper, sampler, held })
+        let Setup { f, save, held, .. } = setup;
+        self.purpose.with(Prepared { f, save, stepper, sampler, held })
     }
 }
 

@@ -4,7 +4,6 @@ use super::{LeastSquares, OWNER};
 use crate::{
     classified::{split_last, split_rows},
     features::Labeled,
-    numerics::dot,
     rows::Rows,
     split::SplitRows,
 };
@@ -63,14 +62,6 @@ impl LeastSquares<f64> {
         let (rows, targets) = dense((data.rows, data.targets))?;
         Ok(Self { test: data.test.map(dense).transpose()?, ..Self::from_rows(rows, targets)? })
     }
-
-    /// The mean of (aᵢᵀx − bᵢ)² over the test set; `None` without one.
-    #[must_use]
-    pub fn test_error(&self, x: &[f64]) -> Option<f64> {
-        let (rows, targets) = self.test.as_ref()?;
-        let square = |(i, b): (usize, &f64)| (dot(rows.col_as_slice(i), x) - b).powi(2);
-        Some(targets.iter().enumerate().map(square).sum::<f64>() / targets.len() as f64)
-    }
 }
 
 #[cfg(test)]
@@ -101,16 +92,16 @@ mod tests {
 
     #[test]
     fn the_test_error_of_the_solution_is_0_on_exact_data() {
-        let f = LeastSquares::from_labeled(plane(40)).unwrap();
-        assert_eq!(f.test_error(&[0.0, 0.0]), None);
+        let mut f = LeastSquares::from_labeled(plane(40)).unwrap();
+        assert_eq!(f.test_metric(&vec![0.0, 0.0]), None);
         let f = f.with_last_rows_as_test(0.25).unwrap().standardized().unwrap().with_intercept().unwrap();
         assert_eq!(f.optimum(), None, "it is unknown until it is computed");
-        let f = f.solved().unwrap();
+        let mut f = f.solved().unwrap();
         let x = f.solution().unwrap().to_vec();
-        assert!(f.test_error(&x).unwrap() < 1e-18 && f.minimum().unwrap() < 1e-18);
+        assert!(f.test_metric(&x).unwrap() < 1e-18 && f.minimum().unwrap() < 1e-18);
         // Without the intercept only the mean of the targets is missing.
         let mean = f.targets.iter().sum::<f64>() / 30.0;
-        let without = [x[0], x[1], 0.0];
-        assert!((f.test_error(&without).unwrap() / mean.powi(2) - 1.0).abs() < 1e-10);
+        let without = vec![x[0], x[1], 0.0];
+        assert!((f.test_metric(&without).unwrap() / mean.powi(2) - 1.0).abs() < 1e-10);
     }
 }

@@ -58,7 +58,7 @@ impl Logistic {
     /// about equally large. So the classes are separable, and the infimum of f is 0 with λ = 0.
     ///
     /// ```
-    /// use strust_problems::{Classifier, Logistic, Problem};
+    /// use strust_problems::{Logistic, Problem};
     /// let problem = Logistic::rare(1000, 200, 1.0, 0)?;
     /// assert_eq!((problem.parameters(), problem.optimum()), (200, Some(0.0)));
     /// # Ok::<(), strust::Error>(())

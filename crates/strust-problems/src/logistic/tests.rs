@@ -137,17 +137,14 @@ fn wrong_labels_are_an_exact_share_and_a_test_set_keeps_the_right_ones() {
     let mut wrong = held.clone().with_wrong_labels(0.25, 9).unwrap();
     assert_eq!(held.data.targets.iter().zip(&wrong.data.targets).filter(|(a, b)| *a * *b < 0.0).count(), 40);
     assert_eq!(wrong.optimum(), None, "the classes are not separable any more");
-    assert_eq!(wrong.test_accuracy(&w), Some(1.0));
+    assert_eq!(wrong.test_metric(&w), Some(1.0));
     let opposite: Vec<f64> = w.iter().map(|w| -w).collect();
-    assert_eq!((wrong.test_accuracy(&opposite), wrong.test_accuracy(&vec![f64::NAN; 5])), (Some(0.0), Some(0.0)));
-    assert_eq!(wrong.test_accuracy(&vec![0.0; 5]), Some(0.5), "in a tie the smaller label is predicted");
+    assert_eq!((wrong.test_metric(&opposite), wrong.test_metric(&vec![f64::NAN; 5])), (Some(0.0), Some(0.0)));
+    assert_eq!(wrong.test_metric(&vec![0.0; 5]), Some(0.5), "in a tie the smaller label is predicted");
     assert_eq!(held.clone().with_wrong_labels(0.25, 9).unwrap().data.targets, wrong.data.targets);
     assert_ne!(held.clone().with_wrong_labels(0.25, 8).unwrap().data.targets, wrong.data.targets);
     let mut none = all.clone().with_wrong_labels(0.0, 0).unwrap();
-    assert_eq!(
-        (none.data.targets.clone(), none.optimum(), none.test_accuracy(&w)),
-        (all.data.targets, Some(0.0), None)
-    );
+    assert_eq!((none.data.targets.clone(), none.optimum(), none.test_metric(&w)), (all.data.targets, Some(0.0), None));
     let message = held.with_wrong_labels(-0.1, 0).unwrap_err().to_string();
     assert_eq!(message, "logistic regression: `wrong_labels` is -0.1, but must be in [0, 1)");
 }
@@ -232,7 +229,7 @@ fn accuracies_count_training_and_test_rows() {
     let mut f = f.with_last_rows_as_test(0.4).unwrap();
     assert_eq!(f.terms(), 3);
     let x = vec![1.0];
-    assert_eq!((f.train_accuracy(&x), f.test_accuracy(&x)), (Some(2.0 / 3.0), Some(0.5)));
+    assert_eq!((f.train_accuracy(&x), f.test_metric(&x)), (Some(2.0 / 3.0), Some(0.5)));
 }
 
 #[test]

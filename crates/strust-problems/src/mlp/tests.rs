@@ -174,7 +174,7 @@ fn a_perfect_classifier_is_always_right_and_a_zero_one_is_right_on_the_first_cla
     for hidden in [false, true] {
         let (mut f, x) = sorter(hidden);
         assert_eq!(f.accuracy(&x, Split::Train), Some(1.0));
-        assert_eq!(f.test_accuracy(&x), Some(1.0));
+        assert_eq!(f.test_metric(&x), Some(1.0));
         let n = f.terms();
         let first = n.div_ceil(3) as f64 / n as f64;
         assert_eq!(f.accuracy(&vec![0.0; x.len()], Split::Train), Some(first));
@@ -182,7 +182,7 @@ fn a_perfect_classifier_is_always_right_and_a_zero_one_is_right_on_the_first_cla
     }
     let mut without = Mlp::<f64>::new(&data(9, 4, 0), None, &[], Activation::Relu).unwrap();
     let x = without.start(0);
-    assert_eq!(without.test_accuracy(&x), None);
+    assert_eq!(without.test_metric(&x), None);
 }
 
 #[test]

@@ -80,10 +80,10 @@ fn test_accuracy_counts_correct_largest_scores() {
     let train = Labeled { features: features(2), labels: vec![5.0, 8.0] };
     let test = Labeled { features: features(4), labels: vec![5.0, 8.0, 8.0, 8.0] };
     let mut f = Softmax::new(train, 0.0).unwrap();
-    assert_eq!((f.test_accuracy(&Mat::identity(2, 2)), f.parameters()), (None, 4));
+    assert_eq!((f.test_metric(&Mat::identity(2, 2)), f.parameters()), (None, 4));
     let mut f = f.with_test(test.clone()).unwrap();
-    assert_eq!(f.test_accuracy(&Mat::identity(2, 2)), Some(0.75));
-    assert_eq!(f.test_accuracy(&Mat::zeros(2, 2)), Some(0.25), "all scores are equal, so the first class is predicted");
+    assert_eq!(f.test_metric(&Mat::identity(2, 2)), Some(0.75));
+    assert_eq!(f.test_metric(&Mat::zeros(2, 2)), Some(0.25), "all scores are equal, so the first class is predicted");
 
     let foreign = Labeled { labels: vec![5.0, 6.0, 8.0, 8.0], ..test };
     let message = f.clone().with_test(foreign).unwrap_err().to_string();
@@ -105,7 +105,7 @@ fn a_held_out_test_set_keeps_its_labels_dense_and_sparse() {
         let mut wrong = held.clone().with_wrong_labels(0.4, 7).unwrap();
         assert_eq!((held.terms(), wrong.terms()), (45, 45));
         assert_eq!(held.data.targets.iter().zip(&wrong.data.targets).filter(|(a, b)| a != b).count(), 18);
-        assert_eq!(wrong.test_accuracy(&Mat::identity(3, 3)), Some(1.0));
+        assert_eq!(wrong.test_metric(&Mat::identity(3, 3)), Some(1.0));
         let mut again = all.with_test_share(0.25, 0).unwrap().with_wrong_labels(0.4, 7).unwrap();
         let w = wrong.start(0);
         assert_eq!(full_value(&mut wrong, &w).to_bits(), full_value(&mut again, &w).to_bits());
@@ -162,7 +162,7 @@ fn an_intercept_is_not_penalized_and_accuracies_count_both_sets() {
     let pull = 1.0 / (1.0 + 1.0_f64.exp());
     let expected = [[2.0 - pull, pull], [0.0, 0.0]];
     assert!((0..2).all(|i| (0..2).all(|c| (g[(i, c)] - expected[i][c]).abs() < 1e-15)), "{g:?}");
-    assert_eq!((f.train_accuracy(&w), f.test_accuracy(&w)), (Some(1.0), Some(0.5)));
+    assert_eq!((f.train_accuracy(&w), f.test_metric(&w)), (Some(1.0), Some(0.5)));
 }
 
 #[test]

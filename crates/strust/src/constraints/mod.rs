@@ -24,7 +24,11 @@ pub use stiefel::{Retraction, Stiefel};
 pub use wrapper::ConstraintWrapper;
 
 use crate::{Error, config::out_of_range, vector::Vector};
+use faer::Mat;
 use std::{cell::RefCell, marker::PhantomData};
+
+/// A set whose type is hidden. Its residual is a matrix.
+pub type AnyConstraint<P> = Box<dyn Manifold<Point = P, Residual = Mat<f64>> + Send>;
 
 /// c(x) = 0, given by its value and by products with its Jacobian J. J itself is never formed.
 ///

@@ -11,7 +11,7 @@ use crate::{
         plan::{Job, Plan},
     },
     registry::{
-        PointType, Quantity, TestMetric,
+        PointType, Quantity,
         methods::{StepKind, steps},
         problems::{self, is_network},
     },
@@ -23,6 +23,7 @@ use crate::{
 };
 use std::path::Path;
 use strust::{
+    constraints::Retraction,
     diagnostics::{Consecutive, Interpolation, KktReport, Pairs, kkt_report, probe, strong_growth},
     objective::{Penalized, full_value, full_value_and_gradient},
     prelude::*,
@@ -182,7 +183,8 @@ impl Purpose for Examine<'_> {
         } else if prepared.resume(folder, id)?.is_none() {
             return Ok(None);
         }
-        let Prepared { mut f, constraint, mut stepper, test, train, held: _held, .. } = prepared;
+        let Prepared { mut f, mut stepper, held: _held, .. } = prepared;
+        let constraint = f.any_constraint(Retraction::Qr);
         let Position { steps: made, x, averaged } = stepper.current(&mut f);
         if averaged {
             f.recompute_extra_state(x);
@@ -207,7 +209,7 @@ impl Purpose for Examine<'_> {
             penalty,
             ..Examination::unknown(made)
         };
-        found.generalization = generalization(&mut f, x, &job.problem, test.as_ref(), train.as_ref());
+        found.generalization = generalization(&mut f, x, &job.problem);
         let start = f.start(job.seed);
         let units = StartUnits::at(&mut f, &start, batch, job.seed, network);
         // A network takes too long for both. With batch norm the terms of a mini-batch also interact.
@@ -251,20 +253,13 @@ fn sizes(scales: &[f64]) -> Option<FeatureSizes> {
 }
 
 /// The fit at x to the training set and to the test set; `None` without a test set.
-fn generalization<F: Problem>(
-    f: &mut F,
-    x: &F::Point,
-    problem: &ProblemSpec,
-    test: Option<&TestMetric<F>>,
-    train: Option<&TestMetric<F>>,
-) -> Option<Generalization> {
+fn generalization<F: Problem>(f: &mut F, x: &F::Point, problem: &ProblemSpec) -> Option<Generalization> {
     let (quantity, _) = problems::quantities(problem).iter().find(|(quantity, _)| quantity.of_test_set())?;
-    let test = test?;
     // A test set that comes with the data is large.
     let share = problem.parameters.get("test_share").and_then(toml::Value::as_float).unwrap_or(0.0);
     let rows = if share > 0.0 { f.terms() as f64 * share / (1.0 - share) } else { f64::INFINITY };
     if *quantity == Quantity::TestAccuracy {
-        let (train, test) = (train?(f, x)?, test(f, x)?);
+        let (train, test) = (f.train_accuracy(x)?, f.test_metric(x)?);
         return Some(Generalization {
             accuracy: true,
             train,
@@ -273,7 +268,7 @@ fn generalization<F: Problem>(
         });
     }
     let zero = x.zeros_like();
-    let (train, test) = (full_value(f, x) / full_value(f, &zero), test(f, x)? / test(f, &zero)?);
+    let (train, test) = (full_value(f, x) / full_value(f, &zero), f.test_metric(x)? / f.test_metric(&zero)?);
     // The mean of m squares of Gaussian numbers has a relative variance of 2/m.
     let found = Generalization {
         accuracy: false,

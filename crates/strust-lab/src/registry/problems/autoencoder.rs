@@ -1,7 +1,7 @@
 //! An auto-encoder.
 
 use super::{
-    AnySetup, Assembler, Metrics, ProblemEntry, Quantity, Setup, TEST_SHARE,
+    AnySetup, Assembler, Metrics, ProblemEntry, Quantity, TEST_SHARE,
     mlp::{HiddenActivation, Precision, widths},
     train_and_test,
 };
@@ -37,8 +37,8 @@ impl ProblemEntry for AutoencoderConfig {
 
     fn setup(c: Self, _: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         match c.precision {
-            Precision::F32 => Ok(assembler.finish(with_test_loss(network::<f32>(&c)?))),
-            Precision::F64 => Ok(assembler.finish(with_test_loss(network::<f64>(&c)?))),
+            Precision::F32 => Ok(assembler.finish(network::<f32>(&c)?)),
+            Precision::F64 => Ok(assembler.finish(network::<f64>(&c)?)),
         }
     }
 }
@@ -49,8 +49,4 @@ fn network<T: Real>(c: &AutoencoderConfig) -> Result<Autoencoder<T>, Error> {
     let layers = |d, _| ([&[d], &*encoder, &*decoder, &[d]].concat(), size_of::<T>());
     let (train, test) = train_and_test(&c.data, "", TEST_SHARE, layers)?;
     Ok(Autoencoder::new(train.features(), Some(test.features()), &encoder, c.activation.into())?)
-}
-
-fn with_test_loss<T: Real>(f: Autoencoder<T>) -> Setup<Autoencoder<T>> {
-    Setup { test: Some(Box::new(|f: &mut Autoencoder<T>, x: &Vec<T>| f.test_error(x))), ..Setup::unconstrained(f) }
 }

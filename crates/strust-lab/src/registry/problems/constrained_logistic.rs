@@ -1,7 +1,7 @@
 //! Logistic regression on the unit sphere, with linear equations.
 
 use super::{
-    AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, Setup, check_size,
+    AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, check_size,
     from_file::{FileSize, labeled},
 };
 use crate::Error;
@@ -46,7 +46,6 @@ impl ProblemEntry for ConstrainedLogisticConfig {
             Logistic::new(data, 0.0)?
         };
         let f = ConstrainedLogistic::new(loss.with_wrong_labels(c.wrong_labels, seed)?, c.rows as usize, seed)?;
-        let constraint = f.constraint();
-        Ok(assembler.finish(Setup::constrained(f, move |_| constraint.clone())))
+        Ok(assembler.finish(f))
     }
 }

@@ -1,6 +1,6 @@
 //! Low-rank matrix factorization.
 
-use super::{AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, Setup, check_size};
+use super::{AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, check_size};
 use crate::{Error, data::paths::path_of};
 use strust_data::read_matrix;
 use strust_problems::Factorization;
@@ -37,6 +37,6 @@ impl ProblemEntry for FactorizationConfig {
             check_size((data.nrows() + data.ncols()) as u64, c.width)?;
             Factorization::new(&data, width)?
         };
-        Ok(assembler.finish(Setup::unconstrained(f)))
+        Ok(assembler.finish(f))
     }
 }

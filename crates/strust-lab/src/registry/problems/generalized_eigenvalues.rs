@@ -1,6 +1,6 @@
 //! Generalized eigenvalues.
 
-use super::{AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, Setup, pca::points};
+use super::{AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, pca::points};
 use crate::Error;
 use strust_problems::GeneralizedEigenvalues;
 
@@ -34,7 +34,6 @@ impl ProblemEntry for GeneralizedEigenvaluesConfig {
     fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let points = points(c.d, c.k, c.n, c.decay, &c.data, seed)?;
         let f = GeneralizedEigenvalues::new(points, c.condition, seed)?;
-        let constraint = f.constraint();
-        Ok(assembler.finish(Setup::constrained(f, move |_| constraint.clone())))
+        Ok(assembler.finish(f))
     }
 }

@@ -1,7 +1,7 @@
 //! Linear least squares.
 
 use super::{
-    AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, SPLIT_SEED, Setup, check_size,
+    AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, SPLIT_SEED, check_size,
     from_file::{FileSize, HeldOut, effect, is_on, with_numbers, with_optimum},
     number, text,
 };
@@ -74,13 +74,7 @@ impl ProblemEntry for LeastSquaresConfig {
 
     fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         if !c.data.is_empty() {
-            let f = with_optimum(regression(&c)?, c.optimum, &c, None)?;
-            let test_error = |f: &mut LeastSquares<f64>, x: &Vec<f64>| f.test_error(x);
-            let setup = Setup::unconstrained(f);
-            return Ok(assembler.finish(match c.test_share {
-                0.0 => setup,
-                _ => Setup { test: Some(Box::new(test_error)), ..setup },
-            }));
+            return Ok(assembler.finish(with_optimum(regression(&c)?, c.optimum, &c, None)?));
         }
         check_size(c.n, c.d)?;
         let (n, d) = (c.n as usize, c.d as usize);
@@ -89,7 +83,7 @@ impl ProblemEntry for LeastSquaresConfig {
             (0.0, noise) => LeastSquares::noisy(n, d, noise, seed)?,
             (condition, noise) => LeastSquares::conditioned(n, d, condition, noise, seed)?,
         };
-        Ok(assembler.finish(Setup::unconstrained(f)))
+        Ok(assembler.finish(f))
     }
 }
 

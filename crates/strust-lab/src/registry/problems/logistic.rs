@@ -1,7 +1,7 @@
 //! Logistic regression.
 
 use super::{
-    AnySetup, Assembler, Metrics, Names, ProblemEntry, SPLIT_SEED, Setup, check_size,
+    AnySetup, Assembler, Metrics, Names, ProblemEntry, SPLIT_SEED, check_size,
     from_file::{FileSize, HeldOut, accuracies, effect, labeled, with_optimum},
     number, text,
 };
@@ -98,9 +98,7 @@ impl ProblemEntry for LogisticConfig {
     fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let f = changed(split(data(&c, seed)?, &c)?.with_wrong_labels(c.wrong_labels, seed)?, &c)?;
         let is_random = c.data.is_empty() || c.wrong_labels > 0.0;
-        let f = with_optimum(f, c.optimum, &c, is_random.then_some(seed))?;
-        let setup = if c.test_share == 0.0 { Setup::unconstrained(f) } else { Setup::classifier(f) };
-        Ok(assembler.finish(setup.with_train_accuracy(c.train_accuracy == Switch::On)))
+        Ok(assembler.finish(with_optimum(f, c.optimum, &c, is_random.then_some(seed))?))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The weights of a mixture.
 
-use super::{AnySetup, Assembler, Metrics, ProblemEntry, Quantity, Setup, check_size};
+use super::{AnySetup, Assembler, Metrics, ProblemEntry, Quantity, check_size};
 use crate::Error;
 use strust_problems::Mixture;
 
@@ -30,7 +30,6 @@ impl ProblemEntry for MixtureConfig {
         check_size(c.components, c.n)?;
         check_size(c.d, c.n)?;
         let f = Mixture::gaussians(c.d as usize, c.components as usize, c.n as usize, c.spread, seed)?;
-        let simplex = f.constraint();
-        Ok(assembler.finish(Setup::constrained(f, move |_| simplex.clone())))
+        Ok(assembler.finish(f))
     }
 }

@@ -1,7 +1,7 @@
 //! A multilayer perceptron.
 
 use super::{
-    AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, Setup, TEST_SHARE,
+    AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, TEST_SHARE,
     from_file::{effect, is_on},
     text, train_and_test,
 };
@@ -92,15 +92,10 @@ impl ProblemEntry for MlpConfig {
     }
 
     fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
-        let measured = c.train_accuracy == Switch::On;
-        match c.precision {
-            Precision::F32 => {
-                Ok(assembler.finish(Setup::classifier(network::<f32>(&c, seed)?).with_train_accuracy(measured)))
-            }
-            Precision::F64 => {
-                Ok(assembler.finish(Setup::classifier(network::<f64>(&c, seed)?).with_train_accuracy(measured)))
-            }
-        }
+        Ok(match c.precision {
+            Precision::F32 => assembler.finish(network::<f32>(&c, seed)?),
+            Precision::F64 => assembler.finish(network::<f64>(&c, seed)?),
+        })
     }
 }
 

@@ -8,7 +8,7 @@ pub(crate) mod networks;
 use self::from_file::{FileSize, labeled};
 use super::{
     entry::{Entry, config, values},
-    setup::{AnySetup, Assembler, Quantity, Setup, metric},
+    setup::{AnySetup, Assembler, Quantity, metric},
 };
 use crate::{
     Error,

@@ -9,17 +9,18 @@ use crate::{
     Error,
     data::paths::{path_of, text_of},
     device::{WITHOUT_DATA, torch::network_error},
-    registry::{AnySetup, AnyStepper, Assembler, PointType, Setup, entry::Switch, keys::Keys},
+    registry::{AnySetup, AnyStepper, Assembler, PointType, entry::Switch, keys::Keys},
 };
 use captured::Captured;
 use std::{borrow::Cow, path::Path};
-use strust::objective::Objective;
+use strust::{objective::Objective, ranks::Group};
 use strust_baselines::by_name::MethodOptions;
 use strust_data::{
     digits,
     images::{self, Checksums, ImageSet, Images},
     text::{self, Characters},
 };
+use strust_problems::AnyProblem;
 use strust_torch::{
     DeviceAdam, DeviceAuto, DeviceSgd, DeviceStr, Flat, GptShape, ImageClassification, LanguageModel, Launch, LoadsTo,
     cuda,
@@ -52,11 +53,12 @@ pub(super) fn gpt(c: &GptConfig, assembler: Assembler) -> Result<AnySetup, Error
     let [layers, width, heads, context] = [c.layers, c.width, c.heads, c.context].map(|size| size as usize);
     let shape = GptShape { layers, width, heads, context };
     let model = Model::new(&Characters::new(&text)?, shape, on.device).map_err(network_error)?;
-    let mut setup = Setup::unconstrained(if c.precision == NetworkPrecision::Bf16 { model.in_bf16() } else { model });
-    setup.test = Some(Box::new(|f: &mut Model, x: &Flat<f32>| Some(f.test_loss(x))));
-    setup.save = Some(Box::new(|f: &mut Model, path, x| f.save(path, x).map_err(network_error)));
+    let model = if c.precision == NetworkPrecision::Bf16 { model.in_bf16() } else { model };
+    let model = AnyProblem::new(model).scaled(assembler.scale);
+    let mut setup = assembler.shared(model);
+    setup.save = Some(Box::new(|f, path, x| f.inner_mut().inner_mut::<Model>().save(path, x).map_err(network_error)));
     setup.held = Some(Box::new(on));
-    Ok(assembler.finish(setup))
+    Ok(PointType::hidden(setup))
 }
 
 /// The device of a network while the network lives. On a GPU it has a separate stream, so that other jobs do not wait for
@@ -91,10 +93,11 @@ fn image_setup(
         StepLaunch::Graph => Launch::Graph,
         StepLaunch::Eager => Launch::Eager,
     };
-    let terms = problem.terms();
-    let mut setup = Setup::classifier(problem);
-    setup.save = Some(Box::new(|f, path, x| f.save(path, x).map_err(network_error)));
-    if on.device.is_cuda() {
+    let (terms, alone) = (problem.terms(), assembler.sharing.team.size() == 1);
+    // The problem scales its loss itself, because it has special steppers.
+    let mut setup = assembler.shared(AnyProblem::new(problem));
+    setup.save = Some(Box::new(|f, path, x| captured::network(f).save(path, x).map_err(network_error)));
+    if on.device.is_cuda() && alone {
         // A captured step has no average.
         setup.own_stepper =
             Some(Box::new(
@@ -104,8 +107,7 @@ fn image_setup(
             ));
     }
     setup.held = Some(Box::new(on));
-    // The problem scales its loss itself, because it has special steppers.
-    PointType::hidden(setup.shared(assembler.sharing))
+    PointType::hidden(setup)
 }
 
 /// A method on a network over images on a GPU; `None` if it has no such version.

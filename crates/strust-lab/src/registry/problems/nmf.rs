@@ -1,6 +1,6 @@
 //! Nonnegative matrix factorization.
 
-use super::{AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, Setup, check_size};
+use super::{AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, check_size};
 use crate::{Error, data::paths::path_of};
 use strust_data::read_matrix;
 use strust_problems::Nmf;
@@ -41,7 +41,6 @@ impl ProblemEntry for NmfConfig {
             check_size((data.nrows() + data.ncols()) as u64, c.width)?;
             Nmf::from_data(&data, width)?
         };
-        let bounds = f.constraint();
-        Ok(assembler.finish(Setup::constrained(f, move |_| bounds.clone())))
+        Ok(assembler.finish(f))
     }
 }

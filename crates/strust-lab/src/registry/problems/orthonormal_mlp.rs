@@ -1,12 +1,12 @@
 //! A multilayer perceptron with orthonormal hidden layers.
 
 use super::{
-    AnySetup, Assembler, Metrics, ProblemEntry, Quantity, Setup, TEST_SHARE,
+    AnySetup, Assembler, Metrics, ProblemEntry, Quantity, TEST_SHARE,
     mlp::{HiddenActivation, widths},
     train_and_test,
 };
 use crate::Error;
-use strust_problems::{Classifier, Mlp, OrthonormalMlp};
+use strust_problems::{Mlp, OrthonormalMlp};
 
 strust::config! {
     /// A multilayer perceptron that classifies, with orthonormal hidden layers.
@@ -39,9 +39,6 @@ impl ProblemEntry for OrthonormalMlpConfig {
         let layers = |features, classes| ([&[features], &*hidden, &[classes]].concat(), size_of::<f64>());
         let (train, test) = train_and_test(&c.data, "", TEST_SHARE, layers)?;
         let mlp = Mlp::<f64>::new(&train, Some(&test), &hidden, c.activation.into())?;
-        let f = OrthonormalMlp::new(mlp)?;
-        let frames = f.constraint();
-        let setup = Setup::constrained(f, move |retraction| frames.clone().with_retraction(retraction));
-        Ok(assembler.finish(Setup { test: Some(Box::new(OrthonormalMlp::test_accuracy)), ..setup }))
+        Ok(assembler.finish(OrthonormalMlp::new(mlp)?))
     }
 }

@@ -1,6 +1,6 @@
 //! Principal components.
 
-use super::{AnySetup, Assembler, GAP_AND_FRAME, Metrics, Names, ProblemEntry, Setup, check_size, from_file::FileSize};
+use super::{AnySetup, Assembler, GAP_AND_FRAME, Metrics, Names, ProblemEntry, check_size, from_file::FileSize};
 use crate::{Error, data::paths::path_of};
 use strust_data::read_matrix;
 use strust_problems::Pca;
@@ -29,8 +29,7 @@ impl ProblemEntry for PcaConfig {
 
     fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let f = points(c.d, c.k, c.n, c.decay, &c.data, seed)?;
-        let stiefel = f.constraint();
-        Ok(assembler.finish(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction))))
+        Ok(assembler.finish(f))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The Procrustes problem.
 
-use super::{AnySetup, Assembler, GAP_AND_FRAME, Metrics, ProblemEntry, Setup, check_size};
+use super::{AnySetup, Assembler, GAP_AND_FRAME, Metrics, ProblemEntry, check_size};
 use crate::Error;
 use strust_problems::Procrustes;
 
@@ -26,8 +26,6 @@ impl ProblemEntry for ProcrustesConfig {
     fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         check_size(c.d, c.n)?;
         let f = Procrustes::random(c.d as usize, c.k as usize, c.n as usize, c.noise, seed)?;
-        // Always the polar retraction: with QR the solution would not be a fixed point of projected SGD.
-        let stiefel = f.constraint();
-        Ok(assembler.finish(Setup::constrained(f, move |_| stiefel.clone())))
+        Ok(assembler.finish(f))
     }
 }

@@ -1,7 +1,7 @@
 //! Softmax regression.
 
 use super::{
-    AnySetup, Assembler, Metrics, Names, ProblemEntry, SPLIT_SEED, Setup,
+    AnySetup, Assembler, Metrics, Names, ProblemEntry, SPLIT_SEED,
     from_file::{FileSize, HeldOut, accuracies, effect, labeled, with_optimum},
     number, text,
 };
@@ -69,10 +69,7 @@ impl ProblemEntry for SoftmaxConfig {
         if c.intercept == Switch::On {
             f = f.with_intercept()?;
         }
-        let f = with_optimum(f, c.optimum, &c, (c.wrong_labels > 0.0).then_some(seed))?;
-        let has_test = c.data.is_empty() || c.test_share > 0.0;
-        let setup = if has_test { Setup::classifier(f) } else { Setup::unconstrained(f) };
-        Ok(assembler.finish(setup.with_train_accuracy(c.train_accuracy == Switch::On)))
+        Ok(assembler.finish(with_optimum(f, c.optimum, &c, (c.wrong_labels > 0.0).then_some(seed))?))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Orthogonal subspace fitting.
 
-use super::{AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, Setup, check_size};
+use super::{AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, check_size};
 use crate::{Error, data::paths::path_of};
 use strust_data::read_matrix;
 use strust_problems::SubspaceFit;
@@ -40,7 +40,6 @@ impl ProblemEntry for SubspaceConfig {
             // The file has one point per row, the problem one per column.
             SubspaceFit::from_data(&read_matrix(path_of(&c.data))?.transpose().to_owned(), k)?
         };
-        let stiefel = f.constraint();
-        Ok(assembler.finish(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction))))
+        Ok(assembler.finish(f))
     }
 }

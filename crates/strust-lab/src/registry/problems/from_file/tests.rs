@@ -1,12 +1,11 @@
 use super::{
-    super::{Setup, all, metrics, setup, with_effect},
+    super::{all, metrics, setup, with_effect},
     *,
 };
 use crate::{
     Error,
-    any_problem::SharedProblem,
     data::experiment::ProblemSpec,
-    registry::{PointType, Visitor},
+    registry::{PointType, Setup, Visitor},
     team::Sharing,
 };
 use strust::{objective::full_value, prelude::*};
@@ -33,14 +32,14 @@ struct Look;
 
 impl Visitor for Look {
     type Output = Found;
-    fn visit<P: PointType>(self, mut setup: Setup<SharedProblem<P>>) -> Result<Found, Error> {
+    fn visit<P: PointType>(self, mut setup: Setup<P>) -> Result<Found, Error> {
         let x = setup.f.start(0);
         Ok(Found {
             size: (setup.f.terms(), x.dimension()),
             optimum: setup.f.optimum(),
             value: full_value(&mut setup.f, &x),
-            test: setup.test.and_then(|test| test(&mut setup.f, &x)),
-            train: setup.train.and_then(|train| train(&mut setup.f, &x)),
+            test: setup.f.test_metric(&x),
+            train: setup.f.train_accuracy(&x),
         })
     }
 }
@@ -135,13 +134,13 @@ fn a_problem_of_a_file_has_its_size_its_optimum_and_its_accuracies() {
     let direct = Softmax::new(read(3), 0.1).unwrap().with_last_rows_as_test(0.25).unwrap();
     let direct = direct.standardized().unwrap().with_intercept().unwrap();
     assert_eq!((softmax.size, softmax.optimum), ((30, 9), Some(direct.minimum().unwrap())));
-    assert!(softmax.train.is_none() && softmax.test.is_some());
+    assert!(softmax.test.is_some());
 
     let squares = found("least-squares", &all(3));
     let direct = LeastSquares::from_labeled(read(3)).unwrap().with_last_rows_as_test(0.25).unwrap();
-    let direct = direct.standardized().unwrap().with_intercept().unwrap();
+    let mut direct = direct.standardized().unwrap().with_intercept().unwrap();
     assert_eq!((squares.size, squares.optimum), ((30, 3), Some(direct.minimum().unwrap())));
-    assert_eq!(squares.test, direct.test_error(&direct.start(0)));
+    assert_eq!(squares.test, direct.test_metric(&direct.start(0)));
 
     let kernel = found("logistic", &with(all(2), vec![("kernel", "rbf".into()), ("rows", 20.into())]));
     assert_eq!(kernel.size, (15, 16));

@@ -2,9 +2,9 @@
 
 use crate::{
     Error,
-    any_problem::SharedProblem,
     device::torch::network_error,
     io::checkpoint::Checkpoint,
+    registry::SharedProblem,
     stepper::{Position, STARTED, Stepper},
 };
 use strust::{
@@ -22,7 +22,7 @@ const AT_A_TIME: u64 = 32;
 type Network = SharedProblem<Flat<f32>>;
 
 /// The network itself.
-fn network(f: &mut Network) -> &mut ImageClassification {
+pub(super) fn network(f: &mut Network) -> &mut ImageClassification {
     f.inner_mut().inner_mut()
 }
 
@@ -107,10 +107,10 @@ impl<M: DeviceMethod<f32>> Stepper<Network> for Captured<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{any_problem::AnyProblem, data::totals::Totals, stepper::StepByStep, team::Team};
+    use crate::{data::totals::Totals, stepper::StepByStep, team::Team};
     use strust::{methods::StrState, prelude::*, ranks::Sharded, schedule::Schedule};
     use strust_baselines::{Sgd, SgdConfig};
-    use strust_problems::Problem;
+    use strust_problems::{AnyProblem, Problem};
     use strust_torch::{DeviceSgd, DeviceStr, device::Device, images::ImageBytes};
 
     /// Twenty images of made-up bytes, 3×32×32.
