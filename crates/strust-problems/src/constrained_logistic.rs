@@ -2,7 +2,7 @@
 
 use crate::{
     Logistic, Problem,
-    any::any_constraint,
+    any_constraint::any_constraint,
     numerics::{DATA, at_least_one, gaussian, minimum, objective_of, out_of_range},
 };
 use strust::{

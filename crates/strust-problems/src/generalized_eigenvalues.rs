@@ -2,7 +2,7 @@
 
 use crate::{
     Pca, Problem,
-    any::any_constraint,
+    any_constraint::any_constraint,
     numerics::{DATA, START, objective_of, out_of_range, random_frame},
 };
 use faer::Mat;

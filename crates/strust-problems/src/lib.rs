@@ -52,7 +52,8 @@ use strust::{
 };
 use strust_data::{classified, features, network, rows, simd_math};
 
-pub mod any;
+mod any_constraint;
+pub mod any_problem;
 pub mod autoencoder;
 mod columns;
 pub mod constrained;
@@ -77,7 +78,7 @@ mod split;
 pub mod subspace;
 pub mod unconstrained;
 
-pub use any::AnyProblem;
+pub use any_problem::AnyProblem;
 pub use autoencoder::Autoencoder;
 pub use constrained::ConstrainedProblem;
 pub use constrained_logistic::ConstrainedLogistic;

@@ -2,7 +2,7 @@
 
 use crate::{
     Problem,
-    any::any_constraint,
+    any_constraint::any_constraint,
     numerics::{
         DATA, Evaluate, START, at_least_one, axpy, dot, evaluated, finite, gaussian, minimum, normals, not_negative,
         shape,

@@ -2,7 +2,7 @@
 
 use crate::{
     Factorization, Problem,
-    any::any_constraint,
+    any_constraint::any_constraint,
     numerics::{DATA, at_least_one, fill, normals, not_negative, objective_of, out_of_range},
 };
 use faer::Mat;

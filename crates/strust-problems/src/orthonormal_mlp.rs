@@ -1,6 +1,6 @@
 //! Multilayer perceptrons whose hidden layers are orthonormal.
 
-use crate::{Mlp, Problem, any::any_constraint};
+use crate::{Mlp, Problem, any_constraint::any_constraint};
 use strust::{
     Error,
     constraints::{AnyConstraint, Frames, Manifold, Retraction},

@@ -2,7 +2,7 @@
 
 use crate::{
     Problem,
-    any::any_constraint,
+    any_constraint::any_constraint,
     columns::DataColumns,
     numerics::{DATA, START, centered, check_frame, gaussian, out_of_range, random_frame, shape, squarable},
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     Problem,
-    any::any_constraint,
+    any_constraint::any_constraint,
     columns::DataColumns,
     numerics::{DATA, START, check_frame, gaussian, minimum, not_negative, random_frame, shape, squarable},
 };

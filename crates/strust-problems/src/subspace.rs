@@ -2,7 +2,7 @@
 
 use crate::{
     Problem,
-    any::any_constraint,
+    any_constraint::any_constraint,
     numerics::{START, centered, check_frame, gaussian, not_negative, random_frame, shape, squarable},
 };
 use faer::{Accum, Mat, Par, Side, linalg::matmul::matmul};
