@@ -185,7 +185,6 @@ impl ImageClassification {
     /// Any network. `build` creates its layers under a path, initialized from libtorch's generator.
     ///
     /// ```
-    /// # use strust_problems::Classifier;
     /// use strust_torch::{ImageClassification, images::ImageBytes};
     /// use tch::nn::{self, Module};
     /// let images = ImageBytes { pixels: &[0, 9, 4, 7], labels: &[0, 1], shape: [1, 1, 2] };
