@@ -28,7 +28,8 @@ struct Found {
     train: Option<f64>,
 }
 
-struct Look;
+/// Whether the accuracy on the training set is a metric.
+struct Look(bool);
 
 impl Visitor for Look {
     type Output = Found;
@@ -39,13 +40,15 @@ impl Visitor for Look {
             optimum: setup.f.optimum(),
             value: full_value(&mut setup.f, &x),
             test: setup.f.test_metric(&x),
-            train: setup.f.train_accuracy(&x),
+            train: self.0.then(|| setup.f.train_accuracy(&x)).flatten(),
         })
     }
 }
 
 fn found(kind: &str, given: &[(&str, toml::Value)]) -> Found {
-    setup(&spec(kind, given), 0, Sharing::alone(None)).and_then(|setup| setup.visit(Look)).unwrap()
+    let spec = spec(kind, given);
+    let train = metrics(&spec).iter().any(|metric| metric.key == "train_accuracy");
+    setup(&spec, 0, Sharing::alone(None)).and_then(|setup| setup.visit(Look(train))).unwrap()
 }
 
 /// A file with the label in the first or in the last of three columns. No feature determines it.
@@ -134,7 +137,7 @@ fn a_problem_of_a_file_has_its_size_its_optimum_and_its_accuracies() {
     let direct = Softmax::new(read(3), 0.1).unwrap().with_last_rows_as_test(0.25).unwrap();
     let direct = direct.standardized().unwrap().with_intercept().unwrap();
     assert_eq!((softmax.size, softmax.optimum), ((30, 9), Some(direct.minimum().unwrap())));
-    assert!(softmax.test.is_some());
+    assert!(softmax.train.is_none() && softmax.test.is_some());
 
     let squares = found("least-squares", &all(3));
     let direct = LeastSquares::from_labeled(read(3)).unwrap().with_last_rows_as_test(0.25).unwrap();
@@ -158,7 +161,8 @@ fn parameters_of_an_older_plan_make_the_same_problem() {
         let completed = spec(kind, &given);
         let parameters = given.into_iter().map(|(key, value)| (key.to_string(), value)).collect();
         let old = ProblemSpec { parameters, ..completed.clone() };
-        let look = |problem| setup(problem, 3, Sharing::alone(None)).and_then(|setup| setup.visit(Look)).unwrap();
+        let look =
+            |problem| setup(problem, 3, Sharing::alone(None)).and_then(|setup| setup.visit(Look(false))).unwrap();
         assert_eq!(look(&old), look(&completed), "{kind}");
         assert_eq!(metrics(&old), metrics(&completed), "{kind}");
         assert_eq!(with_effect(kind, &old.parameters).len(), old.parameters.len(), "{kind}");
