@@ -15,7 +15,7 @@ pub struct EncodedRows {
     /// The number of inputs.
     pub(crate) inputs: usize,
     /// `numbers` entries for each row.
-    pub(crate) dense: Vec<f32>,
+    pub(crate) dense: Vec<f64>,
     pub(crate) numbers: usize,
     /// `categories` entries for each row: an input, or [`NONE`].
     pub(crate) hot: Vec<u32>,
@@ -51,7 +51,7 @@ impl EncodedRows {
     /// The numbers of row `i`.
     #[inline(always)]
     #[must_use]
-    pub fn dense(&self, i: usize) -> &[f32] {
+    pub fn dense(&self, i: usize) -> &[f64] {
         &self.dense[i * self.numbers..][..self.numbers]
     }
     /// The inputs of row `i` that are 1: one for each category, or [`NONE`].
@@ -65,7 +65,7 @@ impl EncodedRows {
     #[inline(always)]
     pub fn for_each(&self, i: usize, mut each: impl FnMut(usize, f64)) {
         for (j, &value) in self.dense(i).iter().enumerate() {
-            each(j, f64::from(value));
+            each(j, value);
         }
         self.for_each_other(i, each);
     }

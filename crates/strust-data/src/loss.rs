@@ -62,6 +62,18 @@ impl OutputLoss {
         }
     }
 
+    /// Adds what second derivatives need to `out`, from the derivatives d that [`add`](Self::add) leaves for the share 1: the
+    /// second derivative of one output, or the probabilities p of several, whose matrix is diag(p) − ppᵀ.
+    #[inline(always)]
+    pub fn curvature(self, d: &[f64], goal: f64, out: &mut Vec<f64>) {
+        match self {
+            Self::Squares => out.push(1.0),
+            // |d| is the probability of the wrong class.
+            Self::Logistic => out.push(d[0].abs() * (1.0 - d[0].abs())),
+            Self::Softmax => out.extend(d.iter().enumerate().map(|(c, d)| d + f64::from(u8::from(c == goal as usize)))),
+        }
+    }
+
     /// Turns outputs into probabilities of the classes; of two classes the second.
     pub fn probabilities(self, z: &[f64], out: &mut Vec<f64>) {
         out.clear();

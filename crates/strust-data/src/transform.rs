@@ -215,14 +215,14 @@ impl Encoder {
         let (found, n) = (table.by_name(), table.rows);
         let numbers = self.columns.iter().filter(|column| matches!(column.encoding, Encoding::Number { .. })).count();
         let categories = self.columns.len() - numbers;
-        let (mut dense, mut hot) = (vec![0.0_f32; n * numbers], vec![NONE; n * categories]);
+        let (mut dense, mut hot) = (vec![0.0; n * numbers], vec![NONE; n * categories]);
         let (mut losses, mut first) = (EncodingLosses::default(), 0);
         for (c, column) in self.columns.iter().enumerate() {
             if interrupt.load(Ordering::Relaxed) {
                 return Err(DataError::Interrupted);
             }
             column.encode(table, &found, &mut losses, |i, k, value| match c.checked_sub(numbers) {
-                None => dense[i * numbers + c] = value as f32,
+                None => dense[i * numbers + c] = value,
                 Some(c) => hot[i * categories + c] = (first + k) as u32,
             })?;
             first += column.inputs();

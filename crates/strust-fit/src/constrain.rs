@@ -127,19 +127,6 @@ fn weighted(c: &[f64], x: &[f64], v: &[f64]) -> f64 {
     c.iter().zip(x).zip(v).map(|((c, x), v)| c * x * v).sum()
 }
 
-/// Fits a linear model without constraints on all rows.
-pub(crate) fn on_all_rows(
-    f: &mut dyn Objective<Point = Vec<f64>>,
-    start: Vec<f64>,
-    widths: &[usize],
-    end: FullSumEnd,
-    limits: &mut TrainingLimits<'_>,
-) -> Result<Trained, Error> {
-    let free = Bounds::new(vec![f64::NEG_INFINITY; start.len()], vec![f64::INFINITY; start.len()])?;
-    let (terms, mut f) = (f.terms(), limits.stoppable(f));
-    solved(&mut f, Box::new(free), start, widths, terms, end, limits)
-}
-
 /// A constraint whose type is hidden, so that the method is compiled once for each type of point.
 type HiddenConstraint<V, R> = Box<dyn Constraint<Point = V, Residual = R>>;
 
@@ -182,7 +169,7 @@ pub(crate) fn solved<V: Elementwise, R: Vector>(
     };
     let epochs = report.steps as f64 / terms.div_ceil(batch) as f64;
     let weights = Weights { widths: widths.to_vec(), flat: report.point().components() };
-    Ok(Trained { weights, curve, end, epochs, batch })
+    Ok(Trained { weights, curve, end, epochs, batch, errors: None })
 }
 
 /// Removes the last rounding errors of one equality, in the units of the file.

@@ -363,7 +363,7 @@ impl FitSetup<'_> {
             let mut f = dealt(LinearModel::new(data), training, ranks);
             return constrained(&mut f, self.options.constraint, &self.factors(), FullSumEnd::default(), &mut limits);
         }
-        train::linear(data, training, held_out, &mut limits)
+        train::linear(data, held_out, &mut limits)
     }
 
     /// Refuses a model that is far larger than the training rows explain: one index of LIBSVM text can be a billion.
@@ -387,7 +387,11 @@ impl FitSetup<'_> {
     /// All of the model but its weights, made from this many training rows and held-out rows.
     fn about(&self, table: &DataTable, target: &str, trained: &Trained, rows: (usize, usize)) -> ModelAbout {
         let Self { family, l2, encoder, task, options, .. } = self;
-        let method = if options.constraint.is_active() { "str-sqp" } else { "auto" };
+        let method = match family {
+            _ if options.constraint.is_active() => "str-sqp",
+            ModelFamily::Mlp => "auto",
+            _ => "newton",
+        };
         let words = table.column(target).is_some_and(|column| matches!(column.cells, Cells::Words { .. }));
         ModelAbout {
             format: FORMAT.into(),

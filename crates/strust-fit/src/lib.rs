@@ -11,7 +11,7 @@
 //! | [`checks`] | what a person should know about the data |
 //! | [`weights`] | the weights of a model |
 //! | `terms`, `linear`, `network` | the functions to minimize |
-//! | [`train`], [`constrain`] | how |
+//! | `newton`, [`train`], [`constrain`] | how |
 //! | [`assess`](mod@assess), [`importance`] | scores; the features that matter |
 //! | [`saved`] | model files |
 //! | [`fit`](mod@fit) | all of it |
@@ -29,6 +29,7 @@ pub mod fit;
 pub mod importance;
 mod linear;
 mod network;
+mod newton;
 pub mod saved;
 mod scored;
 pub mod split;

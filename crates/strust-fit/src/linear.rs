@@ -25,7 +25,9 @@ pub(crate) struct LinearModel<'a, R> {
 }
 
 /// Rows of a piece. Their dense inputs fit into the cache.
-const PIECE: usize = 64;
+pub(crate) const PIECE: usize = 64;
+/// Rows of a mini-batch at most. The rows of longer passes follow each other.
+const FEW: usize = 4096;
 
 impl<'a, R: RowInputs> LinearModel<'a, R> {
     pub(crate) fn new(terms: ModelTerms<'a, R>) -> Self {
@@ -46,23 +48,21 @@ impl<'a, R: RowInputs> LinearModel<'a, R> {
         let (k, penalty) = (terms.outputs, terms.penalty);
         let (weights, bias) = x.split_at(terms.rows.inputs() * k);
         if let Some((_, scales)) = terms.units {
-            for ((raw, w), scale) in raw.chunks_exact_mut(k).zip(weights.chunks_exact(k)).zip(scales) {
-                raw.iter_mut().zip(w).for_each(|(raw, w)| *raw = w / scale);
-            }
+            raw.copy_from_slice(weights);
+            divide_in_place(raw, k, scales);
         }
         if let Some(gradient) = gradient.as_deref_mut() {
             gradient.fill(0.0);
         }
         let raw = if terms.units.is_some() { raw } else { weights };
-        let pass = LinearPass { terms, z, piece, raw, bias, sample, gradient: gradient.as_deref_mut() };
-        let mut value = pulp::Arch::new().dispatch(pass);
+        let (share, mut sum) = (1.0 / sample.len() as f64, 0.0);
+        let picked = sample.indices();
+        let row = |term: usize, z: &mut [f64]| terms.add_loss(terms.index[term], z, share, &mut sum);
+        pulp::Arch::new().dispatch(LinearPass { terms, picked, z, piece, raw, bias, row, out: gradient.as_deref_mut() });
+        let mut value = share * sum;
         if let Some(gradient) = gradient {
             if let Some((_, scales)) = terms.units {
-                for (g, scale) in gradient.chunks_exact_mut(k).zip(scales) {
-                    for g in g.iter_mut() {
-                        *g /= scale;
-                    }
-                }
+                divide_in_place(gradient, k, scales);
             }
             gradient.iter_mut().zip(weights).for_each(|(g, w)| *g += penalty * w);
         }
@@ -75,27 +75,40 @@ impl<'a, R: RowInputs> LinearModel<'a, R> {
     }
 }
 
-/// One evaluation without the penalty, compiled as one piece with the widest instructions of the machine. A struct, because
-/// a closure cannot be marked `#[inline(always)]`. The gradient is that of the weights `raw`.
-struct LinearPass<'a, R> {
-    terms: &'a ModelTerms<'a, R>,
-    z: &'a mut [f64],
-    piece: &'a mut [f64],
-    raw: &'a [f64],
-    bias: &'a [f64],
-    sample: &'a Sample,
-    gradient: Option<&'a mut [f64]>,
+/// Divides the `k` numbers of each input by its scale. Numbers after those of the inputs stay.
+pub(crate) fn divide_in_place(numbers: &mut [f64], k: usize, scales: &[f64]) {
+    for (numbers, scale) in numbers.chunks_exact_mut(k).zip(scales) {
+        numbers.iter_mut().for_each(|number| *number /= scale);
+    }
 }
 
-impl<R: RowInputs> NullaryFnOnce for LinearPass<'_, R> {
-    type Output = f64;
+/// One pass over some terms, compiled as one piece with the widest instructions of the machine. A struct, because a
+/// closure cannot be marked `#[inline(always)]`.
+///
+/// `row` gets a term and its outputs Wᵀaᵢ + b, and replaces them by numbers rᵢ. Then Σ aᵢrᵢᵀ and Σ rᵢ are added to `out`.
+pub(crate) struct LinearPass<'a, R, F> {
+    pub(crate) terms: &'a ModelTerms<'a, R>,
+    /// The positions of the terms.
+    pub(crate) picked: &'a [usize],
+    /// Space for the outputs of [`PIECE`] rows.
+    pub(crate) z: &'a mut [f64],
+    /// Space for the dense inputs of [`PIECE`] rows.
+    pub(crate) piece: &'a mut [f64],
+    /// W for inputs that were not divided by their scales.
+    pub(crate) raw: &'a [f64],
+    pub(crate) bias: &'a [f64],
+    pub(crate) row: F,
+    pub(crate) out: Option<&'a mut [f64]>,
+}
+
+impl<R: RowInputs, F: FnMut(usize, &mut [f64])> NullaryFnOnce for LinearPass<'_, R, F> {
+    type Output = ();
     #[inline(always)]
-    fn call(self) -> f64 {
-        let Self { terms, z, piece, raw, bias, sample, mut gradient } = self;
-        let (k, dense, share) = (terms.outputs, terms.rows.dense_inputs(), 1.0 / sample.len() as f64);
-        touch(terms, sample);
-        let mut sum = 0.0;
-        for picked in sample.indices().chunks(PIECE) {
+    fn call(self) {
+        let Self { terms, picked, z, piece, raw, bias, mut row, mut out } = self;
+        let (k, dense) = (terms.outputs, terms.rows.dense_inputs());
+        touch(terms, picked);
+        for picked in picked.chunks(PIECE) {
             let z = &mut z[..k * picked.len()];
             z.chunks_exact_mut(k).for_each(|z| z.copy_from_slice(bias));
             let rows = &mut piece[..dense * picked.len()];
@@ -118,10 +131,10 @@ impl<R: RowInputs> NullaryFnOnce for LinearPass<'_, R> {
                 });
             }
             for (z, &term) in z.chunks_exact_mut(k).zip(picked) {
-                terms.add_loss(terms.index[term], z, share, &mut sum);
+                row(term, z);
             }
-            let Some(gradient) = gradient.as_deref_mut() else { continue };
-            let (of_weights, of_bias) = gradient.split_at_mut(raw.len());
+            let Some(out) = out.as_deref_mut() else { continue };
+            let (of_weights, of_bias) = out.split_at_mut(raw.len());
             if dense > 0 && k == 1 {
                 for (z, row) in z.iter().zip(rows.chunks_exact(dense)) {
                     of_weights.iter_mut().zip(row).for_each(|(g, a)| *g += z * a);
@@ -141,12 +154,11 @@ impl<R: RowInputs> NullaryFnOnce for LinearPass<'_, R> {
                 z.chunks_exact(k).for_each(|z| of_bias.iter_mut().zip(z).for_each(|(g, z)| *g += z));
             }
         }
-        share * sum
     }
 }
 
 /// Numbers as columns of a given length.
-fn columns(numbers: &[f64], length: usize) -> MatRef<'_, f64> {
+pub(crate) fn columns(numbers: &[f64], length: usize) -> MatRef<'_, f64> {
     MatRef::from_column_major_slice(numbers, length, numbers.len() / length)
 }
 
@@ -161,9 +173,9 @@ fn each_other<R: RowInputs>(terms: &ModelTerms<'_, R>, picked: &[usize], mut eac
 /// Reads one number of each cache line of the rows. These reads do not depend on each other, so the machine waits for many
 /// rows at once.
 #[inline(always)]
-fn touch<R: RowInputs>(terms: &ModelTerms<'_, R>, sample: &Sample) {
-    if sample.len() < terms.index.len() {
-        let rows = sample.indices().iter().map(|&term| terms.index[term]);
+fn touch<R: RowInputs>(terms: &ModelTerms<'_, R>, picked: &[usize]) {
+    if picked.len() <= FEW {
+        let rows = picked.iter().map(|&term| terms.index[term]);
         std::hint::black_box(rows.fold(0, |bits, i| bits ^ terms.goals[i].to_bits() ^ terms.rows.touch(i)));
     }
 }

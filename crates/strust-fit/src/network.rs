@@ -82,7 +82,7 @@ impl<'a, R: RowInputs> NetworkModel<'a, R> {
             for (outputs, &i) in pass.outputs.chunks_exact(pass.width).zip(piece) {
                 z.iter_mut().zip(outputs).for_each(|(z, &out)| *z = f64::from(out));
                 terms.add_loss(i, z, 1.0, &mut sum);
-                total += terms.weights.map_or(1.0, |weights| weights[i]);
+                total += terms.weight(i);
             }
         }
         sum / total

@@ -25,7 +25,7 @@ impl RowInputs for EncodedRows {
     }
     #[inline(always)]
     fn copy_dense(&self, i: usize, out: &mut [f64]) {
-        out.iter_mut().zip(self.dense(i)).for_each(|(out, &value)| *out = f64::from(value));
+        out.copy_from_slice(self.dense(i));
     }
     #[inline(always)]
     fn for_each_other(&self, i: usize, each: impl FnMut(usize, f64)) {
@@ -34,7 +34,7 @@ impl RowInputs for EncodedRows {
     #[inline(always)]
     fn touch(&self, i: usize) -> u64 {
         let bits = self.hot(i).first().map_or(0, |&j| u64::from(j));
-        self.dense(i).iter().step_by(16).fold(bits, |bits, a| bits ^ u64::from(a.to_bits()))
+        self.dense(i).iter().step_by(8).fold(bits, |bits, a| bits ^ a.to_bits())
     }
 }
 
@@ -66,10 +66,16 @@ impl<R> Clone for ModelTerms<'_, R> {
 impl<R> Copy for ModelTerms<'_, R> {}
 
 impl<R: RowInputs> ModelTerms<'_, R> {
+    /// uᵢ.
+    #[inline(always)]
+    pub(crate) fn weight(&self, i: usize) -> f64 {
+        self.weights.map_or(1.0, |weights| weights[i])
+    }
+
     /// Adds uᵢ·loss of row `i` to `sum`. The outputs become its derivatives times `share`.
     #[inline(always)]
     pub(crate) fn add_loss(&self, i: usize, z: &mut [f64], share: f64, sum: &mut f64) {
-        let weight = self.weights.map_or(1.0, |weights| weights[i]);
+        let weight = self.weight(i);
         let mut loss = 0.0;
         self.loss.add(z, self.goals[i], weight * share, &mut loss);
         *sum += weight * loss;

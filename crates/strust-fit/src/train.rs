@@ -1,18 +1,14 @@
-//! Training: `Auto` without settings on mini-batches, until a score no longer improves.
+//! Training. Linear models end at their minimum ([`newton`](crate::newton)).
 //!
-//! | model | score after each round | a round | ends after | improvement that counts |
-//! |---|---|---|---|---|
-//! | linear, logistic, softmax | the objective on all training rows | an epoch, but at least 50 steps | 3 rounds | 5·10⁻⁴ |
-//! | mlp | the loss on a tenth of the training rows, which are held out | an epoch, but at least 20 steps | 10 rounds | 10⁻³ |
-//!
-//! An improvement is relative to the best score before; one below 10⁻⁹ (mlp: 10⁻⁵) never counts. The answer is the point
-//! with the best score.
+//! Networks learn by `Auto` from mini-batches, without settings. The score is the loss on a tenth of the training rows, which
+//! are held out, after each epoch of at least 20 steps. Training ends when 10 rounds did not improve the best score by 10⁻³ of
+//! it; an improvement below 10⁻⁵ never counts. The answer is the point with the best score.
 
 use crate::{
     Error,
     encoded::EncodedRows,
-    linear::LinearModel,
     network::NetworkModel,
+    newton::{GAP, Minimum, minimum},
     ranks::Ranks,
     scored::MeasuredRows,
     terms::ModelTerms,
@@ -22,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use strust::{
     minimize,
-    objective::{Objective, Stoppable, full_value},
+    objective::{Objective, Stoppable},
     ranks::Sharded,
     record::StepRecord,
     run::Observer,
@@ -45,6 +41,8 @@ pub enum TrainingEnd {
     Interrupted,
     /// The loss was no longer finite; the weights are the last good ones.
     Breakdown,
+    /// The loss has no minimum: without a penalty, it falls forever where classes can be separated.
+    NoMinimum,
 }
 
 /// The losses after a round.
@@ -67,6 +65,8 @@ pub(crate) struct Trained {
     /// Epochs made.
     pub(crate) epochs: f64,
     pub(crate) batch: usize,
+    /// The standard errors of the weights, if they are known.
+    pub(crate) errors: Option<Vec<f64>>,
 }
 
 /// The limits of training.
@@ -111,30 +111,21 @@ impl<'a> MeasuredRows<'a> {
     }
 }
 
-/// The batch of a linear model. A step costs some passes over vectors of the parameters, so a batch must have as many
-/// entries as there are parameters for its rows to cost more than that. With many rows, larger batches average more.
-pub(crate) fn linear_batch(inputs: usize, stored_per_row: f64, terms: usize) -> usize {
-    let vectors = (inputs as f64 / stored_per_row.max(1.0)).ceil() as usize;
-    vectors.max(64).max(terms / 2000).min(4096).min((terms / 8).max(1))
-}
-
-/// Trains a linear, logistic or softmax model. `terms` are the rows of the file that are terms of the sum, on all ranks.
+/// Fits a linear, logistic or softmax model.
 pub(crate) fn linear(
     data: ModelTerms<'_, EncodedRows>,
-    terms: &[usize],
     held_out: MeasuredRows<'_>,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
-    let (model, ranks) = (LinearModel::new(data), held_out.ranks);
-    let mut scored = Stoppable::new(model.clone(), limits.interrupted);
-    let own_share = model.terms() as f64 / terms.len() as f64;
     let widths = vec![data.rows.inputs(), data.outputs];
-    let stored = data.rows.stored_per_row(ranks)?;
-    let (start, batch) = (vec![0.0; model.parameters()], linear_batch(data.rows.inputs(), stored, terms.len()));
-    // One sum, where the mini-batches of a pass would take many.
-    let score = &mut |x: &Vec<f64>, _: &Weights| ranks.total(own_share * full_value(&mut scored, x));
-    let (f, held_out) = (&mut dealt(model, terms, ranks), &mut held_out.loss_of_weights());
-    trained(Training { f, start, batch, widths: &widths, rule: StopRule::LINEAR, held_out, score }, limits)
+    let (mut curve, mut loss_of_weights) = (Vec::new(), held_out.loss_of_weights());
+    let found = minimum(data, GAP, held_out.ranks, limits, &mut |step, flat, training| {
+        let held_out = loss_of_weights(&Weights { widths: widths.clone(), flat: flat.to_vec() });
+        curve.push(LearningPoint { epoch: step as f64, training, held_out });
+    })?;
+    let Minimum { flat, steps, end, errors } = found;
+    let batch = held_out.ranks.total(data.index.len() as f64) as usize;
+    Ok(Trained { weights: Weights { widths, flat }, curve, end, epochs: steps as f64, batch, errors })
 }
 
 /// Trains a network with hidden layers.
@@ -185,8 +176,6 @@ pub(crate) struct StopRule {
 }
 
 impl StopRule {
-    /// That of models whose score is the objective.
-    pub(crate) const LINEAR: Self = Self { least_steps: 50, patience: 3, tolerance: 5e-4, least: 1e-9 };
     /// That of networks, whose score is a loss on other rows.
     pub(crate) const NETWORK: Self = Self { least_steps: 20, patience: 10, tolerance: 1e-3, least: 1e-5 };
 }
@@ -247,7 +236,7 @@ pub(crate) fn trained<V: Elementwise>(
         watch.best.flat = report.point().components();
     }
     let epochs = report.steps as f64 / steps_per_epoch as f64;
-    Ok(Trained { weights: watch.best, curve: watch.curve, end, epochs, batch })
+    Ok(Trained { weights: watch.best, curve: watch.curve, end, epochs, batch, errors: None })
 }
 
 /// Scores the point after each round, and keeps the best one.

@@ -7,11 +7,9 @@
 //! |---|---|
 //! | [`rows`] | borrowed rows |
 //! | [`units`] | the shift and the scale of each input |
-//! | [`subspace`] | the best-fitting subspace |
 //! | [`train`] | how: to convergence, or row by row as they come |
 
 pub mod rows;
-pub mod subspace;
 #[cfg(test)]
 mod tests;
 pub mod train;
@@ -19,6 +17,5 @@ pub mod units;
 
 pub use rows::ArrayRows;
 pub use strust_data::loss::OutputLoss;
-pub use subspace::{SubspaceOptions, SubspaceStream, fit_subspace, stream_subspace};
 pub use train::{ArrayOptions, ArrayTask, ModelStream, WatchStep, fit_arrays, stream_arrays};
 pub use units::InputUnits;

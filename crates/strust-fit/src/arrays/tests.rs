@@ -4,7 +4,6 @@ use super::{rows::SparseRows, train::ArrayModel, *};
 use crate::{
     constrain::WeightConstraint, linear::LinearModel, network::NetworkModel, terms::ModelTerms, train::TrainingEnd,
 };
-use faer::Mat;
 use rand_core::Rng;
 use strust::{
     diagnostics::gradient_slope,
@@ -179,30 +178,5 @@ fn a_stream_continues_bit_for_bit_and_an_interrupt_ends_it() {
         });
         assert_eq!(straight, saved);
         assert!(stream_arrays(&task, &options, None, None, 0.0, 0, &|| true).is_err());
-    }
-}
-
-#[test]
-fn a_subspace_is_that_of_the_eigenvectors_dense_and_sparse() {
-    let (n, d, k) = (60, 6, 2);
-    let spread = [3.0, 2.0, 0.5, 0.4, 0.3, 0.2];
-    let values: Vec<f64> = numbers(n * d, 1).iter().zip(spread.iter().cycle()).map(|(v, s)| 1.0 + s * v).collect();
-    let (starts, columns, stored) = parts(&values, d);
-    let sparse = ArrayRows::Sparse(SparseRows::new(&starts, &columns, &stored, d).unwrap());
-    let mean: Vec<f64> = (0..d).map(|j| values.iter().skip(j).step_by(d).sum::<f64>() / n as f64).collect();
-    let centered = Mat::from_fn(d, n, |j, i| values[i * d + j] - mean[j]);
-    let eigen = (&centered * centered.transpose()).self_adjoint_eigen(faer::Side::Lower).unwrap();
-    let top = Mat::from_fn(d, k, |i, j| eigen.U()[(i, d - 1 - j)]);
-    for rows in [ArrayRows::Double(&values, d), sparse] {
-        let options = SubspaceOptions { components: k, epochs: 200, tolerance: 1e-10, seed: 0 };
-        let fitted = fit_subspace(&rows, &mean, options, &|| false).unwrap();
-        let overlap = top.transpose() * &fitted.frame;
-        assert!((overlap.squared_norm_l2() - k as f64).abs() < 1e-12, "{}", overlap.squared_norm_l2());
-        assert_eq!(fitted.end, TrainingEnd::Converged);
-        let stream = (0..30).fold(None, |stream, call| {
-            Some(stream_subspace(&rows, &mean, options, stream, None, call, &|| false).unwrap())
-        });
-        let overlap = top.transpose() * stream.unwrap().frame();
-        assert!(overlap.squared_norm_l2() > k as f64 - 1e-3);
     }
 }

@@ -2,8 +2,7 @@
 //!
 //! | model | method |
 //! |---|---|
-//! | linear, few entries | `StrSqp` on all rows |
-//! | linear, many entries | `Auto` on mini-batches until the objective no longer improves, then `StrSqp` on all rows |
+//! | linear | Newton's method on all rows |
 //! | linear with a constraint | `StrSqp` on all rows |
 //! | network | `Auto` on mini-batches until the loss on other rows no longer improves |
 //! | rows as they come | `Auto`, one pass over the rows of each call |
@@ -14,32 +13,28 @@ use super::{
 };
 use crate::{
     Error,
-    constrain::{FullSumEnd, WeightConstraint, constrained, on_all_rows},
+    constrain::{FullSumEnd, WeightConstraint, constrained},
     linear::LinearModel,
     network::NetworkModel,
+    newton::{Minimum, minimum},
+    ranks::{NEVER, Ranks},
     split::split,
     task::Targets,
     terms::ModelTerms,
-    train::{StopRule, Trained, Training, TrainingEnd, TrainingLimits, linear_batch, network_batch, trained},
+    train::{StopRule, Trained, Training, TrainingEnd, TrainingLimits, network_batch, trained},
     weights::Weights,
 };
 use serde::{Deserialize, Serialize};
 use strust::{
     methods::{Auto, AutoState, Method, State},
-    objective::{Objective, Stoppable, full_value},
+    objective::Objective,
+    ranks::Alone,
     sample::Sample,
     samplers::{Epochs, Sampler},
     vector::{Elementwise, Vector},
 };
 use strust_data::loss::OutputLoss;
 
-/// A linear model of at most this many entries × outputs starts on all rows: mini-batches would save nothing.
-const FEW: f64 = 2e6;
-/// A linear model of more entries × outputs ends when its objective changes little, because exact weights would cost time
-/// and change no prediction.
-const EXACT: f64 = 1e5;
-/// How little, in multiples of the tolerance.
-const SETTLED: f64 = 1e4;
 /// The most rows of a mini-batch of a stream, if the vectors of a step cost little.
 const STREAM_BATCH: usize = 64;
 /// The least mini-batches of a call, if it has as many rows. The first steps of `Auto` are short.
@@ -80,7 +75,7 @@ pub struct ArrayOptions {
     pub target_scale: f64,
     /// The most epochs.
     pub epochs: u64,
-    /// The relative tolerance of a linear model's gradient.
+    /// A linear model has converged where its objective is above the minimum by at most this share of it.
     pub tolerance: f64,
     /// The share of rows on which a network is scored.
     pub validation: f64,
@@ -179,31 +174,16 @@ fn linear(
     options: &ArrayOptions,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
-    let mut f = LinearModel::new(terms);
-    let entries = terms.rows.stored_per_row() * (terms.index.len() * terms.outputs) as f64;
-    let settled = if entries <= EXACT { options.tolerance } else { SETTLED * options.tolerance };
-    let end = FullSumEnd { tolerance: options.tolerance, settled: Some(settled) };
     if options.constraint.is_active() {
+        let end = FullSumEnd { tolerance: options.tolerance, settled: Some(options.tolerance) };
         let factors: Vec<f64> = scales.iter().map(|scale| options.target_scale / scale).collect();
-        return constrained(&mut f, options.constraint, &factors, end, limits);
+        return constrained(&mut LinearModel::new(terms), options.constraint, &factors, end, limits);
     }
-    let widths = [terms.rows.inputs(), terms.outputs];
-    let start = vec![0.0; f.parameters()];
-    if entries <= FEW {
-        return on_all_rows(&mut f, start, &widths, end, limits);
-    }
-    let batch = linear_batch(terms.rows.inputs(), terms.rows.stored_per_row(), f.terms());
-    let mut scored = Stoppable::new(f.clone(), limits.interrupted);
-    let score = &mut |x: &Vec<f64>, _: &Weights| full_value(&mut scored, x);
-    let (rule, held_out) = (StopRule::LINEAR, &mut |_: &Weights| None);
-    let rough = trained(Training { f: &mut f, start, batch, widths: &widths, rule, held_out, score }, limits)?;
-    let left = limits.epochs.map(|epochs| epochs.saturating_sub(rough.epochs.ceil() as u64));
-    if rough.end != TrainingEnd::Converged || left == Some(0) {
-        return Ok(rough);
-    }
-    limits.epochs = left;
-    let exact = on_all_rows(&mut f, rough.weights.flat, &widths, end, limits)?;
-    Ok(Trained { epochs: rough.epochs + exact.epochs, ..exact })
+    let mut alone = Alone;
+    let ranks = &Ranks::new(&mut alone, &NEVER);
+    let Minimum { flat, steps, end, errors } = minimum(terms, options.tolerance, ranks, limits, &mut |_, _, _| {})?;
+    let weights = Weights { widths: vec![terms.rows.inputs(), terms.outputs], flat };
+    Ok(Trained { weights, curve: Vec::new(), end, epochs: steps as f64, batch: terms.index.len(), errors })
 }
 
 fn network(
@@ -287,16 +267,16 @@ pub fn stream_arrays(
 }
 
 /// One pass over the terms of a function.
-pub(crate) struct OnePass<'a> {
+struct OnePass<'a> {
     /// The most rows of a mini-batch.
-    pub(crate) most: usize,
-    pub(crate) seed: u64,
-    pub(crate) interrupted: &'a WatchStep<'a>,
+    most: usize,
+    seed: u64,
+    interrupted: &'a WatchStep<'a>,
 }
 
 impl OnePass<'_> {
     /// Makes the steps from a state, or from a new one at a point.
-    pub(crate) fn over<V: Elementwise>(
+    fn over<V: Elementwise>(
         &self,
         mut f: &mut dyn Objective<Point = V>,
         state: Result<AutoState<V>, V>,
@@ -336,7 +316,7 @@ impl Default for ArrayOptions {
             constraint: WeightConstraint::default(),
             target_scale: 1.0,
             epochs: 1000,
-            tolerance: 1e-8,
+            tolerance: 1e-10,
             validation: 0.1,
             seed: 0,
         }

@@ -1,0 +1,225 @@
+//! The minimum of a linear model, by Newton's method on all rows.
+//!
+//! f(W, b) = (1/n) Σ uᵢ·loss(Wᵀaᵢ + b, yᵢ) + (λ/2)‖W‖² is convex. A step s minimizes its quadratic model gᵀs + ½sᵀHs, and
+//! the decrease that the model predicts is the distance f − f* from the minimum, up to terms of higher order. So the fit
+//! knows how far it is from its end.
+//!
+//! ```text
+//! x = minimum of f on a part of the rows, if there are many
+//! repeat   f, g at x;   P = H of some rows, factored
+//!          s: conjugate gradients on Hs = −g, preconditioned by P; s = −P⁻¹g where P is H itself
+//!          accept x + s if f falls;   otherwise add μ to the diagonal, as a smaller region would
+//! until    the predicted decrease is a rounding error, and the weights no longer change
+//! ```
+//!
+//! A part of the rows is every k-th one, and sums have an order that does not depend on the number of threads. So the same
+//! rows give the same bits, and the seed plays no part.
+
+mod curvature;
+mod full_sum;
+
+use crate::{
+    Error,
+    ranks::Ranks,
+    terms::{ModelTerms, RowInputs},
+    train::{TrainingEnd, TrainingLimits},
+};
+use curvature::Curvature;
+use full_sum::{FullSum, Measured};
+use strust_data::loss::OutputLoss;
+
+/// Steps, if the user names no number. Convex losses need about ten; a loss without a minimum never ends.
+const MOST_STEPS: u64 = 60;
+/// A fit has converged where the predicted decrease is below this share of f.
+pub(crate) const GAP: f64 = 1e-10;
+/// Beyond that, steps go on until they change the weights by less than this share.
+const STILL: f64 = 1e-8;
+/// … but no more than this many: where columns are almost equal, rounding limits the weights.
+const REFINEMENTS: u64 = 4;
+/// A part of the rows has at least this many, and this many for each parameter.
+const PART: [usize; 2] = [10_000, 10];
+/// The accuracy on a part of the rows: with fewer rows the minimum is another one.
+const ROUGH: f64 = 1e-3;
+/// The first μ, relative to the diagonal of H, and its factor after a rejection. It falls as fast.
+const REGION: [f64; 2] = [1e-2, 10.0];
+/// A tolerance of the conjugate gradients. The square of it is what a step leaves of the gap.
+const FORCING: [f64; 2] = [0.1, 1e-4];
+/// The rounding error of f, relative to it: that of a sum over many rows.
+const ROUNDING: f64 = 1e-13;
+/// Products of a step at most.
+const MOST_PRODUCTS: usize = 500;
+
+/// A fitted linear model.
+#[derive(Debug, Clone)]
+pub(crate) struct Minimum {
+    /// The weights of all inputs, then the intercepts.
+    pub(crate) flat: Vec<f64>,
+    /// Steps made on all rows.
+    pub(crate) steps: u64,
+    pub(crate) end: TrainingEnd,
+    /// The standard errors of the weights and intercepts, if they are known.
+    pub(crate) errors: Option<Vec<f64>>,
+}
+
+/// Called after each step on all rows with the number of steps, the weights and the mean loss without the penalty.
+type WatchNewton<'a> = &'a mut dyn FnMut(u64, &[f64], f64);
+
+/// Finds the minimum. It has converged if the predicted decrease is below the share `gap` of f.
+pub(crate) fn minimum<R: RowInputs + Sync>(
+    terms: ModelTerms<'_, R>,
+    gap: f64,
+    ranks: &Ranks<'_>,
+    limits: &mut TrainingLimits<'_>,
+    watch: WatchNewton<'_>,
+) -> Result<Minimum, Error> {
+    let all: Vec<usize> = (0..terms.index.len()).collect();
+    let means = full_sum::means(&terms, &all, ranks, limits)?;
+    let (interrupted, any_stops) = (limits.interrupted, limits.any_stops);
+    let centered = ModelTerms { units: Some((&means.shift, &means.scale)), ..terms };
+    let sum = FullSum { terms: centered, ranks, interrupted, any_stops };
+    let mut x = vec![0.0; sum.parameters()];
+    let part = PART[0].max(PART[1] * sum.parameters());
+    let count = ranks.total(all.len() as f64);
+    let most = limits.epochs.unwrap_or(MOST_STEPS);
+    let stopped = |x: Vec<f64>| Minimum { flat: means.back(x), steps: 0, end: TrainingEnd::Interrupted, errors: None };
+    if count > 4.0 * part as f64 && terms.loss != OutputLoss::Squares {
+        let rows = thinned(&all, part as f64 / count);
+        let mut run = Run { sum: &sum, positions: &rows, gap: ROUGH, most, watch: &mut |_, _, _| {} };
+        match run.from(x)? {
+            Minimum { end: TrainingEnd::Interrupted, flat, .. } => return Ok(stopped(flat)),
+            rough => x = rough.flat,
+        }
+    }
+    let mut watch = |k: u64, x: &[f64], loss: f64| {
+        (limits.report)(k as f64, loss);
+        watch(k, &means.back(x.to_vec()), loss);
+    };
+    let mut found = Run { sum: &sum, positions: &all, gap, most, watch: &mut watch }.from(x)?;
+    if found.end == TrainingEnd::Epochs
+        && limits.epochs.is_none()
+        && terms.penalty == 0.0
+        && terms.loss != OutputLoss::Squares
+    {
+        found.end = TrainingEnd::NoMinimum;
+    }
+    Ok(Minimum { flat: means.back(found.flat), ..found })
+}
+
+/// Every k-th position, about this share of them.
+fn thinned(positions: &[usize], share: f64) -> Vec<usize> {
+    positions.iter().copied().step_by((1.0 / share).floor().max(1.0) as usize).collect()
+}
+
+/// Newton's method on some rows.
+struct Run<'a, 'b, R> {
+    sum: &'a FullSum<'b, R>,
+    positions: &'a [usize],
+    gap: f64,
+    most: u64,
+    watch: WatchNewton<'a>,
+}
+
+impl<R: RowInputs + Sync> Run<'_, '_, R> {
+    fn from(&mut self, mut x: Vec<f64>) -> Result<Minimum, Error> {
+        let (sum, positions) = (self.sum, self.positions);
+        let end = |flat, steps, end| Ok(Minimum { flat, steps, end, errors: None });
+        let Some(mut at) = sum.measure(positions, &x)? else { return end(x, 0, TrainingEnd::Interrupted) };
+        if !at.value.is_finite() {
+            return end(x, 0, TrainingEnd::Breakdown);
+        }
+        // What rounding leaves of f where it tends to 0. That of classes only tends to 0 if it has no minimum.
+        let of_classes = matches!(sum.terms.loss, OutputLoss::Logistic | OutputLoss::Softmax);
+        let floor = if of_classes { 0.0 } else { f64::EPSILON * at.value };
+        let (mut curvature, mut region, mut last, mut refinements) = (None::<Curvature>, 0.0, f64::INFINITY, 0);
+        for k in 1..=self.most {
+            // The matrix of a sum of squares never changes.
+            if curvature.is_none() || sum.terms.loss != OutputLoss::Squares {
+                curvature = sum.curvature(positions, &at)?;
+            }
+            let Some(curvature) = &mut curvature else { return end(x, k - 1, TrainingEnd::Interrupted) };
+            let (next, after, predicted, moves) = loop {
+                curvature.factor(region);
+                let forcing = FORCING[0].min((last / at.value).sqrt()).max(FORCING[1]);
+                let Some((s, predicted)) = self.step(&at, curvature, region, forcing)? else {
+                    return end(x, k - 1, TrainingEnd::Interrupted);
+                };
+                let mut next: Vec<f64> = x.iter().zip(&s).map(|(x, s)| x + s).collect();
+                sum.center(&mut next);
+                let Some(after) = sum.measure(positions, &next)? else {
+                    return end(x, k - 1, TrainingEnd::Interrupted);
+                };
+                let rounding = ROUNDING * at.value.abs() + floor;
+                if after.value <= at.value - 1e-4 * predicted + rounding {
+                    break (next, after, predicted, curvature.moves(&s, &x));
+                }
+                if region > 1.0 / f64::EPSILON {
+                    return end(x, k - 1, TrainingEnd::Breakdown);
+                }
+                region = (REGION[1] * region).max(REGION[0]);
+            };
+            let close = region == 0.0 && predicted <= self.gap * after.value.abs() + floor;
+            region = if region > REGION[0] { region / REGION[1] } else { 0.0 };
+            (x, at) = (next, after);
+            (self.watch)(k, &x, at.loss);
+            refinements += u64::from(close);
+            if close && (self.gap >= ROUGH || moves < STILL || refinements > REFINEMENTS || predicted > 0.25 * last) {
+                let errors = curvature.errors(&at, sum)?;
+                return Ok(Minimum { flat: x, steps: k, end: TrainingEnd::Converged, errors });
+            }
+            last = predicted;
+        }
+        end(x, self.most, TrainingEnd::Epochs)
+    }
+
+    /// The step and the decrease that the model predicts for it; `None` if it was interrupted.
+    fn step(
+        &self,
+        at: &Measured,
+        curvature: &Curvature,
+        region: f64,
+        forcing: f64,
+    ) -> Result<Option<(Vec<f64>, f64)>, Error> {
+        let mut s = vec![0.0; at.gradient.len()];
+        let mut r: Vec<f64> = at.gradient.iter().map(|g| -g).collect();
+        let mut p = curvature.solve(&r);
+        let mut rz = dot(&r, &p);
+        if curvature.is_exact() {
+            let predicted = 0.5 * rz;
+            return Ok(Some((p, predicted)));
+        }
+        let (first, mut z) = (rz, p.clone());
+        for _ in 0..MOST_PRODUCTS {
+            let Some(mut hp) = self.sum.product(self.positions, at, &p)? else { return Ok(None) };
+            curvature.add_region(region, &p, &mut hp);
+            let bend = dot(&p, &hp);
+            if bend <= 0.0 {
+                break;
+            }
+            let alpha = rz / bend;
+            add(&mut s, alpha, &p);
+            add(&mut r, -alpha, &hp);
+            z = curvature.solve(&r);
+            let before = std::mem::replace(&mut rz, dot(&r, &z));
+            if rz <= forcing * forcing * first {
+                break;
+            }
+            let beta = rz / before;
+            p.iter_mut().zip(&z).for_each(|(p, z)| *p = z + beta * *p);
+        }
+        drop(z);
+        // gᵀs + ½sᵀHs = ½gᵀs − ½sᵀr with the residual r = −g − Hs.
+        let predicted = 0.5 * (dot(&s, &r) - dot(&s, &at.gradient));
+        Ok(Some((s, predicted)))
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    strust_data::numerics::dot(a, b)
+}
+
+fn add(y: &mut [f64], a: f64, x: &[f64]) {
+    y.iter_mut().zip(x).for_each(|(y, x)| *y += a * x);
+}
+
+#[cfg(test)]
+mod tests;
