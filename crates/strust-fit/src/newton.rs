@@ -28,7 +28,7 @@ use curvature::Curvature;
 use full_sum::{FullSum, Measured};
 use strust_data::loss::OutputLoss;
 
-/// Steps, if the user names no number. Convex losses need about ten; a loss without a minimum never ends.
+/// Steps at most. Convex losses need about ten; a loss without a minimum never ends.
 const MOST_STEPS: u64 = 60;
 /// A fit has converged where the predicted decrease is below this share of f.
 pub(crate) const GAP: f64 = 1e-10;
@@ -61,8 +61,8 @@ pub(crate) struct Minimum {
     pub(crate) errors: Option<Vec<f64>>,
 }
 
-/// Called after each step on all rows with the number of steps, the weights and the mean loss without the penalty.
-type WatchNewton<'a> = &'a mut dyn FnMut(u64, &[f64], f64);
+/// Called after each step on all rows with the number of steps, the weights, f, and the mean loss without the penalty.
+type WatchNewton<'a> = &'a mut dyn FnMut(u64, &[f64], f64, f64);
 
 /// Finds the minimum. It has converged if the predicted decrease is below the share `gap` of f.
 pub(crate) fn minimum<R: RowInputs + Sync>(
@@ -80,23 +80,23 @@ pub(crate) fn minimum<R: RowInputs + Sync>(
     let mut x = vec![0.0; sum.parameters()];
     let part = PART[0].max(PART[1] * sum.parameters());
     let count = ranks.total(all.len() as f64);
-    let most = limits.epochs.unwrap_or(MOST_STEPS);
+    let most = limits.epochs.unwrap_or(MOST_STEPS).min(MOST_STEPS);
     let stopped = |x: Vec<f64>| Minimum { flat: means.back(x), steps: 0, end: TrainingEnd::Interrupted, errors: None };
     if count > 4.0 * part as f64 && terms.loss != OutputLoss::Squares {
         let rows = thinned(&all, part as f64 / count);
-        let mut run = Run { sum: &sum, positions: &rows, gap: ROUGH, most, watch: &mut |_, _, _| {} };
+        let mut run = Run { sum: &sum, positions: &rows, gap: ROUGH, most, watch: &mut |_, _, _, _| {} };
         match run.from(x)? {
             Minimum { end: TrainingEnd::Interrupted, flat, .. } => return Ok(stopped(flat)),
             rough => x = rough.flat,
         }
     }
-    let mut watch = |k: u64, x: &[f64], loss: f64| {
-        (limits.report)(k as f64, loss);
-        watch(k, &means.back(x.to_vec()), loss);
+    let mut watch = |k: u64, x: &[f64], value: f64, loss: f64| {
+        (limits.report)(k as f64, value);
+        watch(k, &means.back(x.to_vec()), value, loss);
     };
     let mut found = Run { sum: &sum, positions: &all, gap, most, watch: &mut watch }.from(x)?;
     if found.end == TrainingEnd::Epochs
-        && limits.epochs.is_none()
+        && most == MOST_STEPS
         && terms.penalty == 0.0
         && terms.loss != OutputLoss::Squares
     {
@@ -160,7 +160,7 @@ impl<R: RowInputs + Sync> Run<'_, '_, R> {
             let close = region == 0.0 && predicted <= self.gap * after.value.abs() + floor;
             region = if region > REGION[0] { region / REGION[1] } else { 0.0 };
             (x, at) = (next, after);
-            (self.watch)(k, &x, at.loss);
+            (self.watch)(k, &x, at.value, at.loss);
             refinements += u64::from(close);
             if close && (self.gap >= ROUGH || moves < STILL || refinements > REFINEMENTS || predicted > 0.25 * last) {
                 let errors = curvature.errors(&at, sum)?;

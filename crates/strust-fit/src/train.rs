@@ -119,7 +119,7 @@ pub(crate) fn linear(
 ) -> Result<Trained, Error> {
     let widths = vec![data.rows.inputs(), data.outputs];
     let (mut curve, mut loss_of_weights) = (Vec::new(), held_out.loss_of_weights());
-    let found = minimum(data, GAP, held_out.ranks, limits, &mut |step, flat, training| {
+    let found = minimum(data, GAP, held_out.ranks, limits, &mut |step, flat, _, training| {
         let held_out = loss_of_weights(&Weights { widths: widths.clone(), flat: flat.to_vec() });
         curve.push(LearningPoint { epoch: step as f64, training, held_out });
     })?;

@@ -405,7 +405,7 @@ fn an_interrupt_of_one_rank_stops_all_at_the_same_step() {
             let stop = AtomicBool::new(false);
             let table = read_on(&path, &ReadOptions::default(), &mut rank).unwrap();
             let stops = rank.rank() == 1;
-            let mut report = |epoch: f64, _: f64| stop.store(stops && epoch >= 2.0, Ordering::Relaxed);
+            let mut report = |epoch: f64, _: f64| stop.store(stops && epoch >= 1.0, Ordering::Relaxed);
             let watch = &mut FitWatch { report: &mut report, interrupt: &stop };
             fit_on(&table, None, &options, watch, &mut rank).unwrap().model
         });

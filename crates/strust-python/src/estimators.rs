@@ -1,6 +1,5 @@
-//! What `strust.sklearn` computes with: models and subspaces of arrays.
+//! What `strust.sklearn` computes with: models of arrays.
 
-use faer::MatRef;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyBytes};
 use std::{
@@ -10,8 +9,8 @@ use std::{
 use strust_fit::{
     Error,
     arrays::{
-        ArrayOptions, ArrayRows, ArrayTask, InputUnits, ModelStream, OutputLoss, SubspaceOptions, SubspaceStream,
-        fit_arrays, fit_subspace, rows::SparseRows, stream_arrays, stream_subspace,
+        ArrayOptions, ArrayRows, ArrayTask, InputUnits, ModelStream, OutputLoss, fit_arrays, rows::SparseRows,
+        stream_arrays,
     },
     constrain::{VIOLATION, WeightConstraint},
     train::TrainingEnd,
@@ -182,65 +181,6 @@ pub(crate) fn stream_model<'py>(
     Ok((PyArray1::from_vec(py, stream.flat()), saved(py, &stream)?))
 }
 
-/// Fits a subspace: the components one after the other, the epochs, and why it ended.
-#[pyfunction]
-pub(crate) fn fit_frame<'py>(
-    py: Python<'py>,
-    matrix: PyMatrix<'py>,
-    mean: PyReadonlyArray1<'py, f64>,
-    components: usize,
-    epochs: u64,
-    tolerance: f64,
-    seed: u64,
-) -> PyResult<(Doubles<'py>, f64, &'static str)> {
-    let (rows, mean) = (matrix.rows()?, mean.as_slice()?);
-    check_frame(&rows, mean, components)?;
-    let options = SubspaceOptions { components, epochs, tolerance, seed };
-    let fitted = watched(py, |interrupted| fit_subspace(&rows, mean, options, interrupted))?;
-    Ok((flat(py, fitted.frame.as_ref()), fitted.epochs, name(fitted.end)))
-}
-
-/// Continues a subspace with one pass over some rows: the components, and the state for the next call.
-#[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "named in Python")]
-pub(crate) fn stream_frame<'py>(
-    py: Python<'py>,
-    matrix: PyMatrix<'py>,
-    mean: PyReadonlyArray1<'py, f64>,
-    components: usize,
-    seed: u64,
-    state: Option<&[u8]>,
-    start: Option<PyReadonlyArray1<'py, f64>>,
-    call: u64,
-) -> PyResult<(Doubles<'py>, Bound<'py, PyBytes>)> {
-    let (rows, mean) = (matrix.rows()?, mean.as_slice()?);
-    check_frame(&rows, mean, components)?;
-    let stream: Option<SubspaceStream> = restored(state)?;
-    let start = match &start {
-        Some(start) if start.len() == mean.len() * components => {
-            Some(MatRef::from_column_major_slice(start.as_slice()?, mean.len(), components).to_owned())
-        }
-        Some(_) => return Err(PyValueError::new_err("the components to start from have another shape")),
-        None => None,
-    };
-    let options = SubspaceOptions { components, epochs: 1, tolerance: 1e-8, seed };
-    let stream = watched(py, |interrupted| stream_subspace(&rows, mean, options, stream, start, call, interrupted))?;
-    Ok((flat(py, stream.frame().as_ref()), saved(py, &stream)?))
-}
-
-fn check_frame(rows: &ArrayRows<'_>, mean: &[f64], components: usize) -> PyResult<()> {
-    if mean.len() == rows.inputs() && (1..=mean.len()).contains(&components) && rows.rows() > 0 {
-        return Ok(());
-    }
-    let why = format!("{components} components and a mean of {} do not fit {} inputs", mean.len(), rows.inputs());
-    Err(PyValueError::new_err(why))
-}
-
-/// The columns of a frame, one after the other.
-fn flat<'py>(py: Python<'py>, frame: MatRef<'_, f64>) -> Doubles<'py> {
-    PyArray1::from_iter(py, frame.col_iter().flat_map(|column| column.iter().copied().collect::<Vec<_>>()))
-}
-
 /// Computes without the interpreter. Ctrl-C, or another exception of a signal handler, ends it.
 fn watched<T: Send>(py: Python<'_>, compute: impl FnOnce(&dyn Fn() -> bool) -> Result<T, Error> + Send) -> PyResult<T> {
     let (result, raised) = py.detach(|| {
@@ -272,6 +212,7 @@ fn name(end: TrainingEnd) -> &'static str {
         TrainingEnd::Epochs => "epochs",
         TrainingEnd::Interrupted => "interrupted",
         TrainingEnd::Breakdown => "breakdown",
+        TrainingEnd::NoMinimum => "no-minimum",
     }
 }
 

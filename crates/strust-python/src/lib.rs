@@ -26,7 +26,7 @@ use strust::methods::Learned;
 #[pymodule(gil_used = true)]
 mod _native {
     #[pymodule_export]
-    use super::estimators::{fit_frame, fit_model, input_units, stream_frame, stream_model};
+    use super::estimators::{fit_model, input_units, stream_model};
     #[pymodule_export]
     use super::{
         auto_parts,

@@ -49,7 +49,7 @@ def measure_kkt(
 ) -> dict[str, Any]: ...
 def diagnose_folder(folder: str) -> str: ...
 
-# Models and subspaces of arrays, for strust.sklearn.
+# Models of arrays, for strust.sklearn.
 _Doubles: TypeAlias = npt.NDArray[np.float64]
 _Sparse: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], _Doubles, int]
 _Matrix: TypeAlias = _Doubles | npt.NDArray[np.float32] | _Sparse
@@ -86,17 +86,5 @@ def stream_model(
     state: bytes | None,
     start: _Doubles | None,
     seen: float,
-    call: int,
-) -> tuple[_Doubles, bytes]: ...
-def fit_frame(
-    matrix: _Matrix, mean: _Doubles, components: int, epochs: int, tolerance: float, seed: int
-) -> tuple[_Doubles, float, str]: ...
-def stream_frame(
-    matrix: _Matrix,
-    mean: _Doubles,
-    components: int,
-    seed: int,
-    state: bytes | None,
-    start: _Doubles | None,
     call: int,
 ) -> tuple[_Doubles, bytes]: ...

@@ -10,7 +10,7 @@ pytest.importorskip("sklearn")
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from strust.sklearn import Classifier, Regressor, SubspaceFitter
+from strust.sklearn import Classifier, Regressor
 
 NETWORK = "a network does not converge to one answer, so it depends on the mini-batches"
 
@@ -32,7 +32,6 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
         Regressor(),
         Regressor(hidden=(8,)),
         Regressor(nonnegative=True),
-        SubspaceFitter(),
     ],
     expected_failed_checks=expected_failed_checks,
 )

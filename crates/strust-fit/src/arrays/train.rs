@@ -181,7 +181,7 @@ fn linear(
     }
     let mut alone = Alone;
     let ranks = &Ranks::new(&mut alone, &NEVER);
-    let Minimum { flat, steps, end, errors } = minimum(terms, options.tolerance, ranks, limits, &mut |_, _, _| {})?;
+    let Minimum { flat, steps, end, errors } = minimum(terms, options.tolerance, ranks, limits, &mut |_, _, _, _| {})?;
     let weights = Weights { widths: vec![terms.rows.inputs(), terms.outputs], flat };
     Ok(Trained { weights, curve: Vec::new(), end, epochs: steps as f64, batch: terms.index.len(), errors })
 }

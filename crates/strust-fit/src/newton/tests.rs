@@ -42,7 +42,7 @@ impl Problem<'_> {
             any_stops: &|stop| stop,
             report: &mut |_, _| {},
         };
-        minimum(terms, GAP, &Ranks::new(&mut Alone, &NEVER), &mut limits, &mut |_, _, _| {}).unwrap()
+        minimum(terms, GAP, &Ranks::new(&mut Alone, &NEVER), &mut limits, &mut |_, _, _, _| {}).unwrap()
     }
 
     /// The largest entry of the gradient at a point, relative to the largest at 0, each in the units of its column.
@@ -249,7 +249,7 @@ fn a_fit_can_be_interrupted_and_returns_its_last_point() {
         any_stops: &|stop| stop,
         report: &mut |_, _| {},
     };
-    let found = minimum(terms, GAP, &Ranks::new(&mut Alone, &NEVER), &mut limits, &mut |_, _, _| {}).unwrap();
+    let found = minimum(terms, GAP, &Ranks::new(&mut Alone, &NEVER), &mut limits, &mut |_, _, _, _| {}).unwrap();
     assert_eq!(found.end, TrainingEnd::Interrupted);
     assert!(found.steps >= 1 && found.flat.iter().any(|w| w.abs() > 0.1), "{found:?}");
 }

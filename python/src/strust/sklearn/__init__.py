@@ -3,7 +3,6 @@
 ========================  ==========================================================
 `Classifier`              logistic and softmax regression, or a network
 `Regressor`               ridge regression, or a network
-`SubspaceFitter`          the best-fitting subspace, a transformer like ``PCA``
 ========================  ==========================================================
 
 They follow the conventions of scikit-learn: pipelines, searches, cross-validation, sparse matrices, data frames,
@@ -14,10 +13,9 @@ from __future__ import annotations
 
 try:
     from strust.sklearn._models import Classifier, Regressor
-    from strust.sklearn._subspace import SubspaceFitter
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] not in ("scipy", "sklearn"):
         raise
     raise ImportError("strust.sklearn needs scikit-learn: pip install strust[sklearn]") from error
 
-__all__ = ["Classifier", "Regressor", "SubspaceFitter"]
+__all__ = ["Classifier", "Regressor"]

@@ -220,16 +220,16 @@ class Classifier(ClassifierMixin, _Model):
     nonnegative, sum_to_one, unit_norm : bool, default=False
         Constraints wⱼ ≥ 0, Σwⱼ = 1 and Σwⱼ² = 1 on ``coef_``, for linear models of two classes.
     max_epochs : int, default=1000
-        The most passes over the rows.
+        The most passes over the rows; of a linear model the most steps, each on all rows.
     tol : float, default=1e-10
-        A linear model has converged when the gradient is below `tol` times its largest size, or when 20 steps change
-        the objective by less than `tol`, relative to itself (10⁴ times `tol` if X has more than 10⁵ entries).
+        A linear model has converged when its objective is above the minimum by at most this share of it. With
+        constraints, when the gradient is below `tol` times its largest size, or when 20 steps change the objective by
+        less than `tol`, relative to itself.
     validation_fraction : float, default=0.1
         The share of rows that a network does not learn from. It ends when the loss on them no longer improves. With 0
         it ends when the loss on all rows no longer improves.
     random_state : int, RandomState instance or None, default=None
-        The seed of the start, of the mini-batches and of the rows held out. A linear model of few rows does not
-        depend on it.
+        The seed of the start, of the mini-batches and of the rows held out. A linear model does not depend on it.
 
     Attributes
     ----------
@@ -242,7 +242,7 @@ class Classifier(ClassifierMixin, _Model):
     coefs_, intercepts_ : list of ndarray
         The weights and the intercepts of the layers of a network.
     n_iter_ : int
-        Epochs made, or calls of `partial_fit`.
+        Epochs made, steps of a linear model, or calls of `partial_fit`.
     loss_curve_ : list of float
         The objective of a linear model by step, or the loss of a network on the rows held out by round.
     n_features_in_ : int
@@ -415,16 +415,16 @@ class Regressor(RegressorMixin, _Model):
     nonnegative, sum_to_one, unit_norm : bool, default=False
         Constraints wⱼ ≥ 0, Σwⱼ = 1 and Σwⱼ² = 1 on ``coef_`` of a linear model.
     max_epochs : int, default=1000
-        The most passes over the rows.
+        The most passes over the rows; of a linear model the most steps, each on all rows.
     tol : float, default=1e-10
-        A linear model has converged when the gradient is below `tol` times its largest size, or when 20 steps change
-        the objective by less than `tol`, relative to itself (10⁴ times `tol` if X has more than 10⁵ entries).
+        A linear model has converged when its objective is above the minimum by at most this share of it. With
+        constraints, when the gradient is below `tol` times its largest size, or when 20 steps change the objective by
+        less than `tol`, relative to itself.
     validation_fraction : float, default=0.1
         The share of rows that a network does not learn from. It ends when the loss on them no longer improves. With 0
         it ends when the loss on all rows no longer improves.
     random_state : int, RandomState instance or None, default=None
-        The seed of the start, of the mini-batches and of the rows held out. A linear model of few rows does not
-        depend on it.
+        The seed of the start, of the mini-batches and of the rows held out. A linear model does not depend on it.
 
     Attributes
     ----------
@@ -435,7 +435,7 @@ class Regressor(RegressorMixin, _Model):
     coefs_, intercepts_ : list of ndarray
         The weights and the intercepts of the layers of a network.
     n_iter_ : int
-        Epochs made, or calls of `partial_fit`.
+        Epochs made, steps of a linear model, or calls of `partial_fit`.
     loss_curve_ : list of float
         The objective of a linear model by step, or the loss of a network on the rows held out by round.
     n_features_in_ : int

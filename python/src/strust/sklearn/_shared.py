@@ -79,6 +79,12 @@ def warn_if_unfinished(estimator: Any, end: str, epochs: int) -> None:
     if end == "epochs":
         text = f"{name} did not converge in max_epochs={epochs} epochs. Increase max_epochs, or increase tol."
         warnings.warn(text, ConvergenceWarning, stacklevel=3)
+    elif end == "no-minimum":
+        text = (
+            f"The classes can be separated, so the loss of {name} has no minimum without a penalty: the weights would "
+            "grow forever. Use a regularization above 0."
+        )
+        warnings.warn(text, ConvergenceWarning, stacklevel=3)
     elif end == "breakdown":
         text = (
             f"The loss of {name} was no longer finite; the model is the last good one. Check X and y for huge numbers."
