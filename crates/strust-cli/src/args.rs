@@ -79,7 +79,7 @@ pub enum Command {
     Predict {
         /// The model file
         model: PathBuf,
-        /// The rows: a file with the columns of the model; the target is not needed
+        /// The rows: a file with the columns of the model, or - for standard input; the target is not needed
         new: PathBuf,
         /// The CSV file to write: the prediction and, for classes, the probability of each [default: print it]
         #[arg(long, value_name = "FILE")]
@@ -92,7 +92,7 @@ pub enum Command {
     Evaluate {
         /// The model: a file of `strust fit`, or the safetensors file of a network of `strust train`
         model: PathBuf,
-        /// For a model of `strust fit`: the rows, with the target
+        /// For a model of `strust fit`: the rows, with the target; - for standard input
         rows: Option<PathBuf>,
         /// Accept your own images in CIFAR-10's format: skip the checksums
         #[arg(long)]
