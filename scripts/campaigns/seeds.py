@@ -41,6 +41,8 @@ def data_files(to: Path):
     put(to, "table", "words", TABLE)
     put(to, "table", "tabs", TABLE.replace(b",", b"\t"))
     put(to, "table", "numbers", b"1;2;3\r\n4;5;6\r\n")
+    put(to, "table", "marks", "a;day;y\n$1,200;31.5.24;-\n$5;1.6.24;3,5 %\n".encode())
+    put(to, "json-lines", "two", b'{"a": 1, "day": "2024-05-31", "y": null}\n{"y": true, "a": "1,5"}\n')
     for kind, numbers in [("<f8", struct.pack("<4d", 1, 2, 3, 4)), ("|u1", bytes([1, 2, 3, 4])), (">i4", bytes(16))]:
         put(to, "npy", f"array{kind[1:]}", npy(kind, numbers))
     put(to, "idx", "bytes", idx([2, 3], bytes(6)))

@@ -79,7 +79,7 @@ pub enum Command {
     Predict {
         /// The model file
         model: PathBuf,
-        /// The rows: a file with the columns of the model; the target is not needed
+        /// The rows: a file with the columns of the model, or - for standard input; the target is not needed
         new: PathBuf,
         /// The CSV file to write: the prediction and, for classes, the probability of each [default: print it]
         #[arg(long, value_name = "FILE")]
@@ -92,7 +92,7 @@ pub enum Command {
     Evaluate {
         /// The model: a file of `strust fit`, or the safetensors file of a network of `strust train`
         model: PathBuf,
-        /// For a model of `strust fit`: the rows, with the target
+        /// For a model of `strust fit`: the rows, with the target; - for standard input
         rows: Option<PathBuf>,
         /// Accept your own images in CIFAR-10's format: skip the checksums
         #[arg(long)]
@@ -204,8 +204,8 @@ Examples:  strust fit census.csv --target income
 #[derive(clap::Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub struct FitArgs {
-    /// The rows: .csv, .tsv, .npy, LIBSVM text, each also .gz or .xz, several by a pattern such as 'part-*.csv'; or a folder
-    /// with the files of MNIST
+    /// The rows: .csv, .tsv, .jsonl, .npy, LIBSVM text, each also .gz or .xz, several by a pattern such as 'part-*.csv'; a
+    /// folder with the files of MNIST; or - for CSV or JSON lines from standard input
     pub data: PathBuf,
     /// The column to predict: its name, or its number from 1; LIBSVM text and MNIST have only one
     #[arg(long, value_name = "COLUMN")]
@@ -240,6 +240,9 @@ pub struct FitArgs {
     /// Treat a column of numbers as categories; may be repeated
     #[arg(long, value_name = "COLUMN")]
     pub category: Vec<String>,
+    /// Keep a column, also if it only numbers the rows; may be repeated
+    #[arg(long, value_name = "COLUMN")]
+    pub keep: Vec<String>,
     /// The penalty on squared weights, as 1/C and alpha in scikit-learn [default: 1, or 0 for a constrained regression]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub l2: Option<f64>,

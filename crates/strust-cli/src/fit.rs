@@ -11,10 +11,12 @@ use crate::{
 use serde::Serialize;
 use std::{
     fmt::Write as _,
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
     time::Instant,
 };
+use strust::ranks::Group as _;
 use strust_fit::{
     DataTable, FitOptions, FitReport, Fitted, FittedModel, ReadOptions,
     assess::Assessment,
@@ -29,6 +31,7 @@ use strust_lab::{
     io::{
         atomic,
         output::{OutputFile, is_same},
+        spool::Spool,
     },
     report,
     team::Team,
@@ -36,6 +39,9 @@ use strust_lab::{
 
 /// The share of rows that is held out by default.
 const TEST: f64 = 0.2;
+
+/// The name of standard input in messages and models.
+const INPUT: &str = "standard input";
 
 /// `strust fit`.
 pub fn run(args: &FitArgs, shared: &Shared) -> CommandResult {
@@ -209,6 +215,7 @@ fn options(args: &FitArgs, test_share: f64) -> CommandResult<FitOptions> {
             sum_to_one: args.sum_to_one,
             unit_norm: args.unit_norm,
         },
+        keep: args.keep.clone(),
     })
 }
 
@@ -220,7 +227,7 @@ fn contents(model: &FittedModel, path: &Path) -> Vec<u8> {
     if ending(path) == "safetensors" { model.to_safetensors() } else { model.to_json() }
 }
 
-/// Reads a data file, or several by a pattern, with progress.
+/// Reads a data file, or several by a pattern, or standard input, with progress.
 pub fn read(
     path: &Path,
     options: &ReadOptions,
@@ -230,7 +237,7 @@ pub fn read(
     read_on(path, options, activity, interrupt, &mut Team::alone())
 }
 
-/// The same on all ranks, each with its share of the rows.
+/// The same on all ranks, each with its share of the rows. `-` is standard input.
 fn read_on(
     path: &Path,
     options: &ReadOptions,
@@ -238,6 +245,9 @@ fn read_on(
     interrupt: &AtomicBool,
     team: &mut Team,
 ) -> CommandResult<DataTable> {
+    if path == Path::new("-") {
+        return read_input(options, activity, interrupt, team);
+    }
     // A file that is missing here is an error of all ranks below.
     let files = data_files(path).unwrap_or_default();
     let compressed = files.iter().any(|file| matches!(ending(file).as_str(), "gz" | "xz"));
@@ -250,6 +260,31 @@ fn read_on(
         }
     };
     Ok(DataTable::read_on(path, options, &mut ReadProgress { at: &mut at, interrupt }, team)?)
+}
+
+/// The rows of standard input. They are read more than once, so they are saved to a temporary file.
+fn read_input(
+    options: &ReadOptions,
+    activity: &Activity,
+    interrupt: &AtomicBool,
+    team: &mut Team,
+) -> CommandResult<DataTable> {
+    if team.size() > 1 {
+        return usage("standard input has the rows of one process only: save them to a file, which all ranks can read");
+    }
+    activity.say(&format!("reading {INPUT}"));
+    let spool = Spool::of_input(interrupt).map_err(|why| match why.kind() {
+        ErrorKind::Interrupted => strust_fit::Error::Interrupted.into(),
+        _ => CommandFailure::Failed(format!("cannot read {INPUT} or save it to a temporary file: {why}")),
+    })?;
+    let named = |text: String| text.replace(&spool.path().display().to_string(), INPUT);
+    let table = DataTable::read_on(spool.path(), options, &mut ReadProgress { at: &mut |_| (), interrupt }, team);
+    match table.map_err(CommandFailure::from) {
+        Ok(table) => Ok(DataTable { path: INPUT.into(), ..table }),
+        Err(CommandFailure::Failed(why)) => failure(named(why)),
+        Err(CommandFailure::Usage(why)) => usage(named(why)),
+        Err(quiet) => Err(quiet),
+    }
 }
 
 /// How to read held-out rows: a column has the kind that it has in the training rows.

@@ -34,7 +34,7 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
     let table = read(new, &model.read_options(false), &Activity::new(shared), &interrupt)?;
     model.about.encoder.check_names(&table)?;
     let (encoded, losses) = model.about.encoder.encode(&table, &interrupt)?;
-    warn(&losses, new);
+    warn(&losses, &table.path);
     let mut predictor = Predictor::new(&model.weights, &model.about.task);
     let classes = model.about.task.class_names().unwrap_or_default();
     // Programs compare the predictions with the classes, so they are written as they are.
@@ -118,7 +118,7 @@ pub fn evaluate(path: &Path, data: &Path, unchecked: bool, network: &Network, sh
     let interrupt = session::interrupt()?;
     let table = read(data, &model.read_options(true), &Activity::new(shared), &interrupt)?;
     let (scores, losses) = assessed(&model, &table, &interrupt)?;
-    warn(&losses, data);
+    warn(&losses, &table.path);
     if shared.json {
         return print_json(&scores);
     }

@@ -3,7 +3,7 @@
 //! | extension | format | [`read_matrix`] | [`read_labeled`] |
 //! |---|---|---|---|
 //! | `.npy` | NumPy array | yes | yes, the last column is the label |
-//! | `.csv`, `.tsv` | a [table](crate::table) | if all cells are numbers | yes, the last column is the label |
+//! | `.csv`, `.tsv`, `.jsonl` | a [table](crate::table) | if all cells are numbers | yes, the last column is the label |
 //! | `.libsvm` `.svm` `.txt` `.tr` `.t`, or none | LIBSVM text | | yes |
 //!
 //! A table becomes features by the [transform](crate::transform) of `strust fit`, without its scaling: first the numbers, in
@@ -53,12 +53,12 @@ pub fn read_matrix(path: impl AsRef<Path>) -> Result<Mat<f64>, DataError> {
     let path = path.as_ref();
     match Format::of(path) {
         Some(Format::Npy) => Ok(read_npy_rows(path, RowShare::default(), &NEVER)?.0),
-        Some(Format::Csv) => {
+        Some(Format::Csv | Format::JsonLines) => {
             let options = ReadOptions { only_numbers: true, ..ReadOptions::default() };
-            let table = DataTable::read_csv(path, &options)?;
+            let table = DataTable::read_columns(path, &options)?;
             Encoder::unscaled(&table, &[0], &[])?.matrix(&table)
         }
-        _ => Err(DataError::Ending { path: path.into(), understood: ".npy and .csv" }),
+        _ => Err(DataError::Ending { path: path.into(), understood: ".npy, .csv and .jsonl" }),
     }
 }
 
@@ -105,7 +105,7 @@ pub fn read_numbers_by(path: impl AsRef<Path>, label: &str) -> Result<Labeled, D
 
 fn read(path: &Path, label: &str, classes: bool) -> Result<Labeled, DataError> {
     match Format::of(path) {
-        Some(Format::Csv) => csv_labeled(path, label, classes),
+        Some(Format::Csv | Format::JsonLines) => table_labeled(path, label, classes),
         Some(Format::Npy) => npy_labeled(path, label),
         Some(Format::Libsvm) if label.is_empty() => Ok(read_libsvm_rows(path, RowShare::default(), &NEVER)?.0),
         Some(Format::Libsvm) => {
@@ -116,9 +116,9 @@ fn read(path: &Path, label: &str, classes: bool) -> Result<Labeled, DataError> {
 }
 
 /// A table with a column of labels.
-fn csv_labeled(path: &Path, label: &str, classes: bool) -> Result<Labeled, DataError> {
+fn table_labeled(path: &Path, label: &str, classes: bool) -> Result<Labeled, DataError> {
     let target = Some(label.to_string()).filter(|label| !label.is_empty());
-    let table = DataTable::read_csv(path, &ReadOptions { target, experiment: true, ..ReadOptions::default() })?;
+    let table = DataTable::read_columns(path, &ReadOptions { target, experiment: true, ..ReadOptions::default() })?;
     if table.order.len() < 2 {
         let why = "only one column, but one column is the label: features or commas are missing";
         return Err(DataError::file(path, why));

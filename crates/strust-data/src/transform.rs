@@ -6,7 +6,7 @@ use crate::{
     features::Csr,
     limits,
     ranks::{NEVER, Ranks},
-    table::{BLANK, CellKind, Cells, DataTable, NamedColumn, listed},
+    table::{BLANK, CellForm, CellKind, Cells, DataTable, NamedColumn, listed},
     words::nearest,
 };
 use faer::Mat;
@@ -59,6 +59,9 @@ pub enum Encoding {
 pub struct EncodedColumn {
     /// The name in the file.
     pub name: String,
+    /// How its numbers are written in the file.
+    #[serde(default, skip_serializing_if = "CellForm::is_plain")]
+    pub form: CellForm,
     /// How it becomes inputs.
     #[serde(flatten)]
     pub encoding: Encoding,
@@ -116,23 +119,24 @@ impl Encoder {
         let leave_out: HashSet<&String> = leave_out.iter().collect();
         let used = |column: &&NamedColumn| !leave_out.contains(&column.name);
         let of_numbers = |column: &NamedColumn| match &column.cells {
-            Cells::Numbers(values) => Some((column.name.clone(), Moments::of(values, rows))),
+            Cells::Numbers(values) => Some(((column.name.clone(), column.form), Moments::of(values, rows))),
             _ => None,
         };
         let goes_on = |_: &&NamedColumn| !ranks.is_interrupted();
-        let (names, moments): (Vec<String>, Vec<Moments>) =
+        let (names, moments): (Vec<_>, Vec<_>) =
             table.columns.iter().take_while(goes_on).filter(used).filter_map(of_numbers).unzip();
         ranks.proceed()?;
         let mut columns = Vec::new();
-        for (name, moments) in names.into_iter().zip(Moments::of_all(&moments, ranks)?) {
-            columns.extend(moments.encoding(standardize).map(|encoding| EncodedColumn { name, encoding }));
+        for ((name, form), moments) in names.into_iter().zip(Moments::of_all(&moments, ranks)?) {
+            columns.extend(moments.encoding(standardize).map(|encoding| EncodedColumn { name, form, encoding }));
         }
         for column in table.columns.iter().filter(used) {
             if let Cells::Words { codes, words } = &column.cells {
                 ranks.proceed()?;
                 let levels = levels(codes, words, rows, ranks)?;
                 if levels.len() > 1 {
-                    columns.push(EncodedColumn { name: column.name.clone(), encoding: Encoding::Category { levels } });
+                    let (name, form) = (column.name.clone(), column.form);
+                    columns.push(EncodedColumn { name, form, encoding: Encoding::Category { levels } });
                 }
             }
         }
@@ -197,7 +201,7 @@ impl Encoder {
     pub fn kinds(&self) -> impl Iterator<Item = (String, CellKind)> + '_ {
         self.columns.iter().map(|column| {
             let kind = match column.encoding {
-                Encoding::Number { .. } => CellKind::Number,
+                Encoding::Number { .. } => CellKind::Number(column.form),
                 Encoding::Category { .. } => CellKind::Word,
             };
             (column.name.clone(), kind)
@@ -356,34 +360,39 @@ impl EncodedColumn {
     }
 }
 
-/// The number of the values that are not blank, their mean m and Σ(v − m)².
-#[derive(Debug, Clone, Copy, Default)]
+/// The number of the values that are not blank, their mean m, Σ(v − m)², and their ends.
+#[derive(Debug, Clone, Copy)]
 struct Moments {
     count: f64,
     mean: f64,
     square: f64,
+    least: f64,
+    most: f64,
 }
 
 impl Moments {
+    const NONE: Self = Self { count: 0.0, mean: 0.0, square: 0.0, least: f64::INFINITY, most: f64::NEG_INFINITY };
+
     fn of(values: &[f64], rows: &[usize]) -> Self {
-        let (mut count, mut mean, mut square) = (0.0, 0.0, 0.0);
+        let Self { mut count, mut mean, mut square, mut least, mut most } = Self::NONE;
         for value in rows.iter().map(|&i| values[i]).filter(|value| !value.is_nan()) {
             count += 1.0;
             // Welford's update does not cancel where the mean is much larger than the deviation.
             let before = value - mean;
             mean += before / count;
             square += before * (value - mean);
+            (least, most) = (least.min(value), most.max(value));
         }
-        Self { count, mean, square }
+        Self { count, mean, square, least, most }
     }
 
     /// Those of the values of all ranks, column by column.
     fn of_all(mine: &[Self], ranks: &Ranks<'_>) -> Result<Vec<Self>, DataError> {
-        let flat = mine.iter().flat_map(|of| [of.count, of.mean, of.square]).collect();
-        let mut all = vec![Self::default(); mine.len()];
+        let flat = mine.iter().flat_map(|of| [of.count, of.mean, of.square, of.least, of.most]).collect();
+        let mut all = vec![Self::NONE; mine.len()];
         for rank in ranks.gather(flat)? {
-            for (of, &[count, mean, square]) in all.iter_mut().zip(rank.as_chunks().0) {
-                of.add(Self { count, mean, square });
+            for (of, &[count, mean, square, least, most]) in all.iter_mut().zip(rank.as_chunks().0) {
+                of.add(Self { count, mean, square, least, most });
             }
         }
         Ok(all)
@@ -398,27 +407,29 @@ impl Moments {
             self.square += other.square + difference * difference * self.count * other.count / count;
             self.mean += difference * other.count / count;
             self.count = count;
+            (self.least, self.most) = (self.least.min(other.least), self.most.max(other.most));
         }
     }
 
     /// Standardization by the mean and the deviation; `None` if all values are equal. Without a kind of it, every value is
     /// kept as it is.
     fn encoding(self, standardize: Option<Standardize>) -> Option<Encoding> {
-        let Self { count, mean, square } = self;
+        let Self { count, mean, square, least, most } = self;
         let Some(standardize) = standardize else {
             return (count > 0.0).then_some(Encoding::Number { shift: 0.0, scale: 1.0, fill: mean });
         };
-        let deviation = (square / f64::max(count, 1.0)).sqrt();
-        // Below this the column is constant up to rounding.
-        if deviation <= 1e-12 * f64::abs(mean) || !deviation.is_normal() {
+        if least >= most {
             return None;
         }
+        // Beyond 1e±150 the squares are not numbers of full precision; half of the range is as good a scale.
+        let deviation = (square / count).sqrt();
+        let deviation = if square.is_normal() { deviation } else { most / 2.0 - least / 2.0 };
         let (shift, scale) = match standardize {
             Standardize::Full => (mean, deviation),
             Standardize::Scale => (0.0, deviation),
             Standardize::No => (0.0, 1.0),
         };
-        Some(Encoding::Number { shift, scale, fill: mean })
+        (scale.is_normal() && mean.is_finite()).then_some(Encoding::Number { shift, scale, fill: mean })
     }
 }
 

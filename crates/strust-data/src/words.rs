@@ -27,6 +27,21 @@ pub fn plural(number: usize, word: &str) -> String {
     format!("{number} {}", noun(number, word))
 }
 
+/// Words with commas, and with `and` before the last one.
+///
+/// ```
+/// use strust_data::words::joined;
+/// assert_eq!([joined(&["a"]), joined(&["a", "b", "c"])], ["a", "a, b and c"]);
+/// ```
+#[must_use]
+pub fn joined<S: AsRef<str>>(words: &[S]) -> String {
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    match &words[..] {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        words => words.concat(),
+    }
+}
+
 /// The candidate most similar to `word`, if it is similar enough.
 ///
 /// ```
@@ -56,4 +71,17 @@ pub fn quoted(part: &str) -> String {
         None => format!("{part:?}"),
         Some((end, _)) => format!("{:?}…", &part[..end]),
     }
+}
+
+/// A name as a shell reads it.
+///
+/// ```
+/// use strust_data::words::argument;
+/// assert_eq!([argument("age"), argument("start day")], ["age", "'start day'"]);
+/// ```
+#[must_use]
+pub fn argument(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=,:@%+".contains(c);
+    let is_plain = !name.is_empty() && name.chars().all(plain);
+    if is_plain { name.into() } else { format!("'{}'", name.replace('\'', r"'\''")) }
 }

@@ -4,12 +4,12 @@ use crate::{
     Error,
     ranks::Ranks,
     scored::{MeasuredRows, ScoredRows, cells_of},
-    table::{BLANK, Cells, DataTable, NamedColumn, listed},
+    table::{BLANK, CellForm, Cells, DataTable, NamedColumn, listed},
     task::{FitTask, Targets},
     transform::{Encoder, EncodingLosses, MOST_CATEGORIES},
 };
 use std::collections::{HashMap, HashSet};
-use strust_data::words::plural;
+use strust_data::words::{argument, plural};
 
 /// Rows from which leakage is judged at most.
 const MOST_ROWS: usize = 20_000;
@@ -20,16 +20,79 @@ const GROUPS: usize = 256;
 /// A class with a larger share makes accuracy misleading.
 const UNBALANCED: f64 = 0.9;
 
-/// Columns of texts that are almost all different: not categories, but names or identifiers.
-#[must_use]
-pub fn identifiers(table: &DataTable, target: &str) -> Vec<String> {
-    let is_identifier = |column: &&NamedColumn| match &column.cells {
-        _ if column.name == target => false,
-        Cells::Texts => true,
-        Cells::Words { words, .. } => words.len() > 20 && 2 * words.len() > table.all_rows,
-        Cells::Numbers(_) => false,
-    };
-    table.columns.iter().filter(is_identifier).map(|column| column.name.clone()).collect()
+/// Rows from which on whole numbers without a gap number the rows.
+const LEAST_NUMBERED: usize = 20;
+/// How the name of a column that numbers rows ends, in upper or lower case.
+const NUMBERING: [&str; 7] = ["id", "index", "key", "nr", "number", "row", "unnamed"];
+
+/// Columns that name or number the rows. They say nothing about new rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Identifiers {
+    /// Columns of texts that are almost all different.
+    texts: Vec<String>,
+    /// Columns of numbers, with the first and the last one.
+    numbers: Vec<(String, f64, f64)>,
+}
+
+impl Identifiers {
+    /// The names of all of them.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.texts.iter().chain(self.numbers.iter().map(|(name, ..)| name))
+    }
+}
+
+/// The columns that name or number the rows, except those to keep.
+///
+/// A column numbers the rows if it has each of n consecutive whole numbers once, and if its name says so or if it counts the
+/// rows in their order from 0 or 1. It stays if no other column would be left.
+pub fn identifiers(table: &DataTable, target: &str, keep: &[String], ranks: &Ranks<'_>) -> Result<Identifiers, Error> {
+    let (mut found, mut others) = (Identifiers::default(), usize::from(table.sparse.is_some()));
+    for column in table.columns.iter().filter(|column| column.name != target) {
+        let name = &column.name;
+        match &column.cells {
+            Cells::Texts => found.texts.push(name.clone()),
+            _ if keep.contains(name) => others += 1,
+            Cells::Words { words, .. } if words.len() > 20 && 2 * words.len() > table.all_rows => {
+                found.texts.push(name.clone());
+            }
+            Cells::Numbers(values) if column.form == CellForm::Plain => match numbered(table, name, values, ranks)? {
+                Some((first, last)) => found.numbers.push((name.clone(), first, last)),
+                None => others += 1,
+            },
+            _ => others += 1,
+        }
+    }
+    if others == 0 {
+        found.numbers.clear();
+    }
+    Ok(found)
+}
+
+/// The first and the last number of a column that numbers the rows of all ranks.
+fn numbered(table: &DataTable, name: &str, values: &[f64], ranks: &Ranks<'_>) -> Result<Option<(f64, f64)>, Error> {
+    let n = table.all_rows;
+    let far = |value: f64| value.fract() != 0.0 || value.abs() > 1e15;
+    let mut ends = [f64::from(u8::from(values.iter().any(|&value| far(value)))), f64::NEG_INFINITY, f64::NEG_INFINITY];
+    for value in values {
+        ends = [ends[0], ends[1].max(-value), ends[2].max(*value)];
+    }
+    ranks.largest(&mut ends)?;
+    let (first, last) = (-ends[1], ends[2]);
+    if n < LEAST_NUMBERED || ends[0] > 0.0 || last - first != (n - 1) as f64 {
+        return Ok(None);
+    }
+    let counts_rows = |(place, &value): (usize, &f64)| value - first == table.share.row(place) as f64;
+    let in_order = (first == 0.0 || first == 1.0) && !ranks.any(!values.iter().enumerate().all(counts_rows));
+    ranks.check()?;
+    let lower = name.to_lowercase();
+    let mut words = lower.split(|c: char| !c.is_alphanumeric());
+    if !in_order && !words.any(|word| word == "no" || NUMBERING.iter().any(|end| word.ends_with(end))) {
+        return Ok(None);
+    }
+    let mut counts = vec![0.0; n];
+    values.iter().for_each(|value| counts[(value - first) as usize] += 1.0);
+    ranks.add(&mut counts)?;
+    Ok(counts.iter().all(|&count| count == 1.0).then_some((first, last)))
 }
 
 /// Sentences about the data, for the person who fits a model. `known` are the rows that have a target, `losses` is what
@@ -40,10 +103,10 @@ pub(crate) fn remarks(
     known: MeasuredRows<'_>,
     encoder: &Encoder,
     losses: &EncodingLosses,
-    identifiers: &[String],
+    identifiers: &Identifiers,
 ) -> Result<Vec<String>, Error> {
     let MeasuredRows { data: ScoredRows { targets, .. }, index: rows, task, ranks } = known;
-    let mut found = Vec::new();
+    let mut found = table.notes.clone();
     if rows.len() < table.all_rows {
         let without = table.all_rows - rows.len();
         let were = if without == 1 { "was" } else { "were" };
@@ -51,12 +114,16 @@ pub(crate) fn remarks(
     }
     let used: HashSet<&str> = encoder.columns.iter().map(|column| column.name.as_str()).collect();
     let known: HashSet<&str> =
-        identifiers.iter().map(String::as_str).chain([target]).chain(used.iter().copied()).collect();
+        identifiers.names().map(String::as_str).chain([target]).chain(used.iter().copied()).collect();
     let is_constant = |name: &&str| !known.contains(name);
     let constant: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).filter(is_constant).collect();
-    if !identifiers.is_empty() {
-        found.push(format!("left out {}: almost every row has a text of its own", listed(identifiers)));
+    if !identifiers.texts.is_empty() {
+        found.push(format!("left out {}: almost every row has a text of its own", listed(&identifiers.texts)));
     }
+    found.extend(identifiers.numbers.iter().map(|(name, first, last)| {
+        let option = argument(name);
+        format!("left out `{name}`: it numbers the rows from {first} to {last}. If it matters, use --keep {option}")
+    }));
     if !constant.is_empty() {
         found.push(format!("left out {}: the same value in every training row", listed(&constant)));
     }
@@ -232,7 +299,8 @@ fn leakage(name: &str, cells: &Cells, task: &FitTask, targets: &Targets) -> Opti
     leaks.then(|| {
         format!(
             "`{name}` alone {gives} {share:.1} % of the {what}: is it known before the target? If not, leave it out with \
-             --drop {name}"
+             --drop {}",
+            argument(name)
         )
     })
 }

@@ -52,6 +52,8 @@ pub struct FitOptions {
     pub standardize: bool,
     /// Constraints on the weights.
     pub constraint: WeightConstraint,
+    /// Columns to keep, also if they number the rows.
+    pub keep: Vec<String>,
 }
 
 impl Default for FitOptions {
@@ -68,6 +70,7 @@ impl Default for FitOptions {
             intercept: true,
             standardize: true,
             constraint: WeightConstraint::default(),
+            keep: Vec::new(),
         }
     }
 }
@@ -188,8 +191,9 @@ pub fn fit_on(
         return Err(Error::file(&table.path, "fewer than two rows to learn from"));
     }
 
-    let identifiers = checks::identifiers(table, &target);
-    let left_out: Vec<String> = identifiers.iter().chain([&target]).cloned().collect();
+    table.check_columns("--keep", &options.keep)?;
+    let identifiers = checks::identifiers(table, &target, &options.keep, ranks)?;
+    let left_out: Vec<String> = identifiers.names().chain([&target]).cloned().collect();
     let own = table.share.places(&training);
     let encoder = Encoder::fit(table, &own, Some(standardization(options)), &left_out, ranks)?;
     let (rows, losses) = ranks.agree(encoder.encode(table, ranks.interrupt()))?;
@@ -392,7 +396,8 @@ impl FitSetup<'_> {
             ModelFamily::Mlp => "auto",
             _ => "newton",
         };
-        let words = table.column(target).is_some_and(|column| matches!(column.cells, Cells::Words { .. }));
+        let column = table.column(target);
+        let words = column.is_some_and(|column| matches!(column.cells, Cells::Words { .. }));
         ModelAbout {
             format: FORMAT.into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -400,6 +405,7 @@ impl FitSetup<'_> {
             target: target.into(),
             task: (*task).clone(),
             target_is_words: words,
+            target_form: column.map(|column| column.form).unwrap_or_default(),
             intercept: options.intercept,
             constraint: options.constraint,
             order: table.order.clone(),

@@ -27,12 +27,12 @@ pub(crate) fn whole_target<'a>(
         return Ok(Cow::Borrowed(table));
     }
     let mut columns = Vec::new();
-    if let Some(NamedColumn { name, cells }) = table.column(target) {
+    if let Some(NamedColumn { name, cells, form }) = table.column(target) {
         let mut all = cells_of(cells, &(0..table.all_rows).collect::<Vec<_>>(), ranks)?;
         if let (Cells::Words { words: all, .. }, Cells::Words { words, .. }) = (&mut all, cells) {
             all.clone_from(words);
         }
-        columns.push(NamedColumn { name: name.clone(), cells: all });
+        columns.push(NamedColumn { name: name.clone(), cells: all, form: *form });
     }
     Ok(Cow::Owned(DataTable {
         path: table.path.clone(),

@@ -111,14 +111,19 @@ impl FitTask {
 
     fn regression(table: &DataTable, target: &str, values: &[f64]) -> Result<Self, Error> {
         let known: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
-        let n = known.len() as f64;
-        let mean = known.iter().sum::<f64>() / n;
-        let deviation = (known.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n).sqrt();
-        if known.is_empty() {
+        let Some(&first) = known.first() else {
             return Err(Error::file(&table.path, format!("column `{target}` is blank in every row")));
+        };
+        if known.iter().all(|&value| value == first) {
+            return Err(constant(table, target, &first.to_string()));
         }
-        if deviation <= 1e-12 * mean.abs() || !deviation.is_normal() {
-            return Err(constant(table, target, &known[0].to_string()));
+        // Differences from the first value do not lose the digits in which the values differ.
+        let n = known.len() as f64;
+        let mean = first + known.iter().map(|value| value - first).sum::<f64>() / n;
+        let deviation = (known.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n).sqrt();
+        if !deviation.is_normal() {
+            let why = format!("the numbers of column `{target}` are too large or too close together: use other units");
+            return Err(Error::file(&table.path, why));
         }
         Ok(Self::Regression { mean, deviation })
     }

@@ -331,6 +331,7 @@ fn the_data_are_examined() {
     let report = Data::new(&text).fit(&to("kind")).unwrap().report;
     for part in [
         "left out `name`: almost every row has a text of its own",
+        "left out `id`: it numbers the rows from 0 to 599. If it matters, use --keep id",
         "left out `one`: the same value in every training row",
         "`twice` and `again` are equal in every row",
         "`leak` alone gives 100.0 % of the classes",
@@ -340,6 +341,58 @@ fn the_data_are_examined() {
         assert!(report.remarks.iter().any(|remark| remark.contains(part)), "{part}: {:#?}", report.remarks);
     }
     assert_eq!(report.remarks.iter().filter(|remark| remark.contains("` alone")).count(), 1, "{:#?}", report.remarks);
+}
+
+#[test]
+fn a_column_that_numbers_the_rows_is_left_out_unless_it_is_kept_or_the_only_one() {
+    let columns = |header: &str, row: &dyn Fn(usize) -> String, keep: &[&str]| {
+        let mut text = format!("{header}\n");
+        (0..60).for_each(|i| text.push_str(&(row(i) + "\n")));
+        let keep = keep.iter().map(ToString::to_string).collect();
+        let model = Data::new(&text).fit(&FitOptions { keep, ..to("y") }).unwrap().model;
+        model.about.encoder.columns.into_iter().map(|column| column.name).collect::<Vec<_>>()
+    };
+    let (a, y) = (|i| noise(i, 1), |i| noise(i, 2));
+    // 7 has no common divisor with 60, so this is another order of 100, …, 159.
+    let shuffled = |i: usize| 100 + 7 * i % 60;
+    assert_eq!(columns("t,a,y", &|i| format!("{i},{},{}", a(i), y(i)), &[]), ["a"]);
+    assert_eq!(columns("t,a,y", &|i| format!("{},{},{}", i + 1, a(i), y(i)), &[]), ["a"]);
+    assert_eq!(columns("t,a,y", &|i| format!("{i},{},{}", a(i), y(i)), &["t"]), ["t", "a"]);
+    assert_eq!(columns("t,y", &|i| format!("{i},{}", y(i)), &[]), ["t"]);
+    assert_eq!(columns("year,a,y", &|i| format!("{},{},{}", 1950 + i, a(i), y(i)), &[]), ["year", "a"]);
+    assert_eq!(columns("t,a,y", &|i| format!("{},{},{}", shuffled(i), a(i), y(i)), &[]), ["t", "a"]);
+    for name in ["PassengerId", "Unnamed: 0", "customer_nr", "NO"] {
+        assert_eq!(columns(&format!("{name},a,y"), &|i| format!("{},{},{}", shuffled(i), a(i), y(i)), &[]), ["a"]);
+    }
+    // One number twice, a gap, and a date on each day.
+    assert_eq!(columns("id,a,y", &|i| format!("{},{},{}", i.max(1), a(i), y(i)), &[]), ["id", "a"]);
+    assert_eq!(columns("id,a,y", &|i| format!("{},{},{}", 2 * i, a(i), y(i)), &[]), ["id", "a"]);
+    let day = |i: usize| format!("1970-0{}-{:02}", 1 + i / 28, 1 + i % 28);
+    assert_eq!(columns("d,a,y", &|i| format!("{},{},{}", day(i), a(i), y(i)), &[]), ["d", "a", "d weekday"]);
+    let keep = vec!["towm".into()];
+    let message = Data::new(&prices(50)).fit(&FitOptions { keep, ..to("y") }).unwrap_err().to_string();
+    assert!(message.ends_with("there is no column `towm` for --keep; did you mean `town`?"), "{message}");
+}
+
+#[test]
+fn values_that_differ_are_not_constant_though_they_are_large_or_tiny() {
+    let large = |i: usize| 1e14 + (i % 50) as f64;
+    for (header, row) in [
+        ("a,y", &(|i| format!("{:?},{}", large(i), i % 50)) as &dyn Fn(usize) -> String),
+        ("a,y", &|i| format!("{},{:?}", i % 50, large(i))),
+        ("a,y", &|i| format!("{:e},{}", (i % 50) as f64 * 1e-200, i % 50)),
+        ("a,y", &|i| format!("{:e},{}", ((i % 50) as f64 - 25.0) * 1e300, i % 50)),
+    ] {
+        let text: String = (0..200).map(|i| row(i) + "\n").collect();
+        let fitted = Data::new(&format!("{header}\n{text}")).fit(&FitOptions { l2: Some(0.0), ..to("y") }).unwrap();
+        let Some(Assessment::Regression(scores)) = fitted.report.held_out else { panic!() };
+        assert!(scores.r2 > 0.999, "{}: {scores:?}", row(1));
+    }
+    let message = |text: &str| Data::new(text).fit(&to("y")).unwrap_err().to_string();
+    assert!(
+        message("a,y\n1,1e308\n2,-1e308\n3,5\n")
+            .ends_with("the numbers of column `y` are too large or too close together: use other units")
+    );
 }
 
 #[test]

@@ -198,6 +198,33 @@ fn a_csv_file_gives_the_same_fit_on_any_number_of_ranks() {
 }
 
 #[test]
+fn dirty_data_give_the_same_fit_on_any_number_of_ranks() {
+    let row = |i: usize| {
+        let (size, day) = (1000.0 * noise(i, 1), format!("{}/{}/{}", 1 + i % 28, 1 + i % 12, 2020 + i % 4));
+        let age = if i % 11 == 4 { "unknown".into() } else { (i % 70).to_string() };
+        let name = (i * 5) % 301 + 1;
+        format!(
+            "{name}\t{}\t{day}\t{age}\t{i}\t$1,{:06.2}\n",
+            format!("{size:.2}").replace('.', ","),
+            900.0 * noise(i, 2)
+        )
+    };
+    let text = format!("id\tsize\tday\tage\tt\tprice\n{}", (0..301).map(row).collect::<String>());
+    let folder = Folder::new();
+    let path = folder.write("data.tsv", &text);
+    let [one, two, three] = on_ranks(&path, None, &to("price"));
+    assert_same(&one, &two, 1e-9);
+    assert_same(&one, &three, 1e-9);
+    for part in
+        ["left out `id`", "left out `t`", "`size` is read as numbers", "`price` is read", "days, month and weekday"]
+    {
+        assert!(one.report.remarks.iter().any(|remark| remark.contains(part)), "{part}: {:#?}", one.report.remarks);
+    }
+    let forms = |fitted: &Fitted| fitted.model.about.encoder.columns.iter().map(|c| c.form).collect::<Vec<_>>();
+    assert_eq!((forms(&one), one.model.about.target_form), (forms(&three), three.model.about.target_form));
+}
+
+#[test]
 fn a_network_of_single_precision_starts_and_learns_alike() {
     let folder = Folder::new();
     let path = folder.write("data.csv", csv(0..900));
@@ -316,15 +343,15 @@ fn a_rank_keeps_its_own_rows_only() {
     }
 }
 
-/// A word among numbers, after the rows from which the kind is guessed, is on one rank; all ranks read words then.
+/// Words after the rows from which the kind is guessed change the kind on all ranks.
 #[test]
-fn one_late_word_changes_the_kind_of_a_column_on_every_rank() {
+fn late_words_change_the_kind_of_a_column_on_every_rank() {
     let folder = Folder::new();
     let table_of = |x: &dyn Fn(usize) -> String| -> String {
-        let rows = (0..1500).map(|i| format!("{},{i}\n", x(i)));
+        let rows = (0..2100).map(|i| format!("{},{i}\n", x(i)));
         "x,y\n".to_string() + &rows.collect::<String>()
     };
-    let path = folder.write("data.csv", table_of(&|i| format!("{}{}", if i < 1400 { "" } else { "w" }, i % 9)));
+    let path = folder.write("data.csv", table_of(&|i| format!("{}{}", if i < 1040 { "" } else { "w" }, i % 9)));
     for table in on_threads(3, LIMIT, |mut rank| read_on(&path, &ReadOptions::default(), &mut rank).unwrap()) {
         let Cells::Words { words, .. } = &table.column("x").unwrap().cells else { panic!("words are expected") };
         assert_eq!(words.len(), 18);

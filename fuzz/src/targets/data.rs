@@ -1,7 +1,7 @@
 //! Data files.
 
 use crate::fixture::{folder, write};
-use std::sync::atomic::AtomicBool;
+use std::{path::Path, sync::atomic::AtomicBool};
 use strust_data::{
     DataTable, ReadOptions,
     images::{self, Checksums},
@@ -65,15 +65,23 @@ pub fn archive(data: &[u8]) {
 
 /// The table of `strust fit`: columns with names, words, quotes and empty cells.
 pub fn table(data: &[u8]) {
-    let path = write("table.csv", data);
+    read_twice(&write("table.csv", data));
+}
+
+/// The same from JSON lines.
+pub fn json_lines(data: &[u8]) {
+    read_twice(&write("table.jsonl", data));
+}
+
+fn read_twice(path: &Path) {
     let mut progress = ReadProgress { at: &mut |_| (), interrupt: &AtomicBool::new(false) };
     for target in [None, Some("y".to_string())] {
         let options = ReadOptions { target, ..ReadOptions::default() };
-        if let Ok(table) = DataTable::read(&path, &options, &mut progress) {
+        if let Ok(table) = DataTable::read(path, &options, &mut progress) {
             let expected = Some(table.expected());
             let again = ReadOptions { expected, ..options };
             // This may fail: a first row with the word `column2` is data for the first reading and a header for the second.
-            let _ = DataTable::read(&path, &again, &mut progress);
+            let _ = DataTable::read(path, &again, &mut progress);
         }
     }
 }

@@ -5,7 +5,7 @@ mod results;
 mod saved;
 
 /// The targets by name.
-pub const ALL: [(&str, fn(&[u8])); 17] = [
+pub const ALL: [(&str, fn(&[u8])); 18] = [
     ("libsvm", data::libsvm),
     ("csv", data::csv),
     ("npy", data::npy),
@@ -16,6 +16,7 @@ pub const ALL: [(&str, fn(&[u8])); 17] = [
     ("cifar", data::cifar),
     ("archive", data::archive),
     ("table", data::table),
+    ("json-lines", data::json_lines),
     ("model", saved::model),
     ("state", saved::state),
     ("experiment", results::experiment),

@@ -9,6 +9,7 @@ mod constrained_problems;
 mod cost;
 mod data;
 mod diagnose;
+mod dirty_data;
 mod figures;
 mod files;
 mod fit;

@@ -100,7 +100,10 @@ fn inputs_without_an_end_are_refused() {
         &run(&["fit", "/dev/zero", "--target", "1"]),
         &["/dev/zero: this is not a file: save the rows to a file first"],
     );
-    fails(&piped(&["fit", "/dev/stdin"], b"1 1:1\n-1 1:2\n"), &["/dev/stdin: this is not a file"]);
+    fails(
+        &piped(&["fit", "/dev/stdin"], b"1 1:1\n-1 1:2\n"),
+        &["/dev/stdin: this is not a file: save the rows to a file first, or use - for standard input"],
+    );
     fails(&run(&["inspect", "/dev/zero"]), &["/dev/zero: it is not a regular file"]);
     for source in ["/dev/zero", "/dev/stdin"] {
         let text = experiment(&format!("kind = \"logistic\"\ndata = \"{source}\""), STR);

@@ -22,11 +22,11 @@ fn labeled(text: &str, label: &str) -> Result<Labeled, String> {
 fn an_unknown_extension_is_an_error_that_lists_the_known_ones() {
     assert_eq!(
         read_matrix("a.parquet").unwrap_err().to_string(),
-        "a.parquet: unknown extension; known are .npy and .csv, each also with .gz or .xz"
+        "a.parquet: unknown extension; known are .npy, .csv and .jsonl, each also with .gz or .xz"
     );
     let message = read_labeled("a.parquet.gz").unwrap_err().to_string();
     assert!(
-        message.contains(".csv, .npy and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no extension"),
+        message.contains(".csv, .jsonl, .npy and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no extension"),
         "{message}"
     );
 }
@@ -140,7 +140,7 @@ fn the_label_is_the_last_column_or_one_by_name_or_by_number() {
         ("1,7\n", "kind", "f.csv: there is no column `kind`; the columns are `column1`, `column2`"),
         ("1\n2\n", "", "f.csv: only one column"),
         ("a,b\n1,\n2,\n", "", "f.csv: column `b` is blank in every row"),
-        ("a,b\n2024-01-31,1\n2024-02-01,2\n", "", "f.csv: column `a` holds dates, such as \"2024-01-31\" in row 1."),
+        ("a,b\n1,1\n2,2\nx,3\n", "", "f.csv:4: \"x\" is not a number, but 2 of 3 cells of column `a` are."),
     ] {
         let message = labeled(text, label).unwrap_err();
         assert!(message.starts_with(expected) && !message.contains("--"), "{message}");

@@ -10,7 +10,7 @@ use std::{
 const LONGEST: usize = 64 << 20;
 
 /// Reads line by line.
-pub(super) struct TextLines<'a, R> {
+pub(crate) struct TextLines<'a, R> {
     reader: R,
     path: &'a Path,
     buffer: Vec<u8>,
@@ -20,18 +20,19 @@ pub(super) struct TextLines<'a, R> {
 
 /// A line without its line break.
 #[derive(Clone, Copy)]
-pub(super) struct TextLine<'a> {
-    pub(super) text: &'a str,
+pub(crate) struct TextLine<'a> {
+    pub(crate) text: &'a str,
     path: &'a Path,
-    number: u64,
+    /// The number of the line, from 1.
+    pub(crate) number: u64,
 }
 
 impl<'a, R: BufRead> TextLines<'a, R> {
-    pub(super) fn new(reader: R, path: &'a Path) -> Self {
+    pub(crate) fn new(reader: R, path: &'a Path) -> Self {
         Self { reader, path, buffer: Vec::new(), number: 0, longest: LONGEST }
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<TextLine<'_>>, DataError> {
+    pub(crate) fn next(&mut self) -> Result<Option<TextLine<'_>>, DataError> {
         self.buffer.clear();
         // Two more bytes for the line break.
         let limit = self.longest as u64 + 2;
@@ -72,7 +73,7 @@ impl<'a, R: BufRead> TextLines<'a, R> {
 
 impl<'a> TextLine<'a> {
     /// An error at a byte of this line.
-    pub(super) fn error(&self, at: usize, why: String) -> DataError {
+    pub(crate) fn error(&self, at: usize, why: String) -> DataError {
         let column = self.text[..at].chars().count() as u64 + 1;
         DataError::Malformed { path: self.path.into(), line: self.number, column, why }
     }

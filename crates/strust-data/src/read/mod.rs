@@ -1,7 +1,7 @@
 //! Readers for data files: NPY, idx and LIBSVM text, each plain, gzipped (`.gz`) or compressed with xz (`.xz`).
 //!
 //! The extension of the file name determines the format, in upper or lower case: see [`Format`]. [`read_idx`] reads idx,
-//! the format of MNIST. Its files have no extension. CSV files are read as a `table`.
+//! the format of MNIST. Its files have no extension. CSV files and JSON lines are read as a `table`.
 //!
 //! Files are streamed: the numbers are kept in memory, the text is not. A file that is malformed or truncated, or that
 //! contains NaN or infinity, gives a [`DataError`] with the position.
@@ -20,7 +20,7 @@ use strust::ranks::RowShare;
 mod idx;
 pub(crate) mod input;
 mod libsvm;
-mod lines;
+pub(crate) mod lines;
 mod npy;
 mod plain;
 
@@ -127,7 +127,7 @@ pub fn read_libsvm_rows(
 }
 
 pub(crate) fn unknown_ending(path: &Path) -> DataError {
-    let understood = ".csv, .npy and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no extension";
+    let understood = ".csv, .jsonl, .npy and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no extension";
     DataError::Ending { path: path.into(), understood }
 }
 
@@ -161,6 +161,8 @@ pub enum Format {
     Npy,
     /// Columns of numbers and words: `.csv`, `.tsv`.
     Csv,
+    /// One JSON object per line: `.jsonl`, `.ndjson`.
+    JsonLines,
     /// LIBSVM text: `.libsvm`, `.svm`, `.txt`, `.tr`, `.t`, or no extension.
     Libsvm,
 }
@@ -174,6 +176,7 @@ impl Format {
         match ending(inner).as_deref() {
             Some("npy") => Some(Self::Npy),
             Some("csv" | "tsv") => Some(Self::Csv),
+            Some("jsonl" | "ndjson") => Some(Self::JsonLines),
             Some("libsvm" | "svm" | "txt" | "tr" | "t") | None => Some(Self::Libsvm),
             Some(_) => None,
         }
@@ -266,6 +269,8 @@ pub(crate) mod tests {
             ("a.npy", Some(Format::Npy)),
             ("a.NPY.GZ", Some(Format::Npy)),
             ("dir.csv/a.b.csv.xz", Some(Format::Csv)),
+            ("a.jsonl", Some(Format::JsonLines)),
+            ("a.ndjson.gz", Some(Format::JsonLines)),
             ("a9a", Some(Format::Libsvm)),
             ("a9a.xz", Some(Format::Libsvm)),
             ("ijcnn1.tr.xz", Some(Format::Libsvm)),

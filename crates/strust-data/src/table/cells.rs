@@ -144,42 +144,6 @@ fn short_decimal(cell: &[u8]) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
-/// What a text looks like, if it is not a plain word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Looks {
-    /// A date such as 2024-05-31 or 31.5.24, perhaps with a time.
-    Date,
-    /// A number such as 3,14 or 12 % or $1,200.
-    MarkedNumber,
-}
-
-impl Looks {
-    pub(super) fn of(text: &str) -> Option<Self> {
-        let day = text.split(['T', ' ']).next().unwrap_or_default();
-        if is_date(day) {
-            return Some(Self::Date);
-        }
-        let bare: String = text.chars().filter(|c| !"$€£¥%, \u{a0}'".contains(*c)).collect();
-        (bare.len() < text.len() && bare.parse::<f64>().is_ok()).then_some(Self::MarkedNumber)
-    }
-}
-
-/// Three groups of digits joined by the same sign, one of them a possible year, the others a possible day and month.
-fn is_date(text: &str) -> bool {
-    let Some(sign) = text.chars().find(|c| !c.is_ascii_digit()).filter(|c| "-/.".contains(*c)) else { return false };
-    let parts: Vec<&str> = text.split(sign).collect();
-    let [a, b, c] = parts[..] else { return false };
-    let number = |part: &str, digits: std::ops::RangeInclusive<usize>, most: u32| {
-        digits.contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit()) && {
-            let value = part.parse().unwrap_or(u32::MAX);
-            (1..=most).contains(&value)
-        }
-    };
-    let day_and_month = |x: &str, y: &str| number(x, 1..=2, 31) && number(y, 1..=2, 31);
-    (number(a, 4..=4, 9999) && day_and_month(b, c))
-        || (day_and_month(a, b) && (c.len() == 2 || c.len() == 4) && number(c, 2..=4, 9999))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,18 +168,9 @@ mod tests {
     }
 
     #[test]
-    fn blanks_dates_and_marked_numbers_are_recognized() {
+    fn blanks_are_recognized() {
         assert!(["", "?", "NA", "n/a", "NaN", "null"].iter().all(|text| is_blank(text.as_bytes())));
         assert!(!["0", "-", "nab", "none"].iter().any(|text| is_blank(text.as_bytes())));
-        for date in ["2024-05-31", "2024/5/31 10:00", "2024-05-31T10:00:00Z", "31.5.24", "5/31/2024"] {
-            assert_eq!(Looks::of(date), Some(Looks::Date), "{date}");
-        }
-        for number in ["3,14", "12 %", "$1,200", "1'000"] {
-            assert_eq!(Looks::of(number), Some(Looks::MarkedNumber), "{number}");
-        }
-        for word in ["Rome", "1-2", "2024-99-99", "1.2.3.4", "A-1-2", "10-20"] {
-            assert_eq!(Looks::of(word), None, "{word}");
-        }
     }
 
     proptest! {

@@ -2,45 +2,24 @@
 //!
 //! A line that starts with `#` is a comment at the top of the file, if the first column holds numbers, and if it has not as
 //! many fields as there are columns.
-//!
-//! The kind of each column is guessed from the first rows. If a later cell refutes a guess, the file is read again with
-//! the better one.
 
 use super::{
-    CellKind, Cells, DataTable, ExpectedColumns, ReadOptions, ReadProgress,
+    CellKind, DataTable, ExpectedColumns, ReadOptions, ReadProgress,
     blocks::{TextBlock, TextBlocks, after_quote, line_breaks},
     cells::{BrokenRecord, CellSpan, is_blank, number, record},
-    dropped_target, listed,
+    columns::{self, ColumnLayout, FIRST, Guessing},
+    listed,
     parsed::{Parsed, Use},
-    target_among,
-    unusable::{self, UnusableColumn},
-    without_target,
 };
-use crate::{
-    DataError,
-    ranks::Ranks,
-    words::{nearest, plural, quoted},
-};
+use crate::{DataError, ranks::Ranks, words::plural};
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::HashSet,
     path::{Path, PathBuf},
 };
 use strust::ranks::RowShare;
 
 /// Bytes of a block for one thread.
 const BLOCK: usize = 4 << 20;
-/// Rows that the first guess is made from.
-const FIRST: usize = 1000;
-/// A column with a smaller share of texts among its numbers has typing errors.
-const TYPING_ERRORS: f64 = 0.01;
-
-/// How the files are laid out.
-struct CsvLayout {
-    names: Vec<String>,
-    target: Option<String>,
-    uses: Vec<Use>,
-    files: Vec<CsvFile>,
-}
 
 /// How one file is laid out.
 #[derive(Clone)]
@@ -59,72 +38,37 @@ pub(super) fn read(
     progress: &mut ReadProgress<'_>,
     ranks: &Ranks<'_>,
 ) -> Result<DataTable, DataError> {
-    let mut layout = ranks.agree(layout(paths, options, progress))?;
-    ranks.same(&layout.names, "has a file with other columns than rank 0")?;
-    let mut unusable = BTreeMap::new();
-    loop {
-        let parsed = ranks.agree(pass(&layout, progress, ranks.share()))?;
-        let mut again = false;
-        for (j, wrong) in parsed.refuted(ranks)? {
-            let share = wrong.count as f64 / (parsed.rows.max(1)) as f64;
-            let name = &layout.names[j];
-            let (path, line) = (&paths[wrong.at.0], wrong.at.1);
-            if options.expected.is_some() {
-                let why =
-                    format!("{} in column `{name}` is not a number, but the model needs one", quoted(&wrong.text));
-                return Err(DataError::line(path, line, why));
-            }
-            if share < TYPING_ERRORS && layout.target.as_ref() != Some(name) {
-                unusable.insert(j, UnusableColumn::with_typing_errors(name, &wrong.text, wrong.count, (path, line)));
-                layout.uses[j] = Use::Skip;
-            } else {
-                layout.uses[j] = Use::As(CellKind::Word);
-                again = true;
-            }
-        }
-        if again {
-            continue;
-        }
-        let table = parsed.table(&paths[0], layout.names, ranks)?;
-        if options.expected.is_none() {
-            let mut j = 0;
-            for column in &table.columns {
-                while table.order[j] != column.name {
-                    j += 1;
-                }
-                if let Cells::Words { codes, words } = &column.cells
-                    && let Some(found) = UnusableColumn::of_words(&column.name, codes, words, ranks)?
-                {
-                    unusable.insert(j, found);
-                }
-            }
-        }
-        return unusable::check(unusable, &paths[0], layout.target.as_deref(), options.experiment).map(|()| table);
-    }
+    let (layout, files) = ranks.agree(layout(paths, options, progress))?;
+    columns::read(paths, layout, options, ranks, |layout| pass(layout, &files, progress, ranks.share()))
 }
 
 /// The layout of all files, which must have the same columns.
-fn layout(paths: &[PathBuf], options: &ReadOptions, progress: &mut ReadProgress<'_>) -> Result<CsvLayout, DataError> {
-    let mut all = layout_of(&paths[0], options)?;
+fn layout(
+    paths: &[PathBuf],
+    options: &ReadOptions,
+    progress: &mut ReadProgress<'_>,
+) -> Result<(ColumnLayout, Vec<CsvFile>), DataError> {
+    let (mut all, first) = layout_of(&paths[0], options)?;
+    let mut files = vec![first];
     for path in &paths[1..] {
         progress.check(0)?;
-        let other = layout_of(path, options)?;
+        let (other, file) = layout_of(path, options)?;
         if other.names != all.names {
             let (found, expected) = (listed(&other.names), listed(&all.names));
             let why = format!("the columns are {found}, but {} has {expected}", paths[0].display());
             return Err(DataError::file(path, why));
         }
-        all.files.extend(other.files);
+        files.push(file);
         // A column of words in one file is one in all.
         for (use_of, also) in all.uses.iter_mut().zip(other.uses) {
             *use_of = if also == Use::As(CellKind::Word) { also } else { *use_of };
         }
     }
-    Ok(all)
+    Ok((all, files))
 }
 
 /// Reads the header and guesses the kinds of the columns.
-fn layout_of(path: &Path, options: &ReadOptions) -> Result<CsvLayout, DataError> {
+fn layout_of(path: &Path, options: &ReadOptions) -> Result<(ColumnLayout, CsvFile), DataError> {
     let empty = || DataError::file(path, "the file is empty; expected a header and rows");
     let first = TextBlocks::open(path, b',')?.next(BLOCK)?.ok_or_else(empty)?;
     let start = start_of_data(&first.bytes);
@@ -151,30 +95,26 @@ fn layout_of(path: &Path, options: &ReadOptions) -> Result<CsvLayout, DataError>
         names = names_without_header(path, names.len(), options)?;
         start
     };
-    let target = target_of(path, &names, options)?;
-    let mut layout = CsvLayout { uses: uses(path, &names, options)?, names, target, files: Vec::new() };
+    let mut layout = ColumnLayout::new(path, names, options)?;
     let records = |comments| BlockRecords { comments, ..BlockRecords::new(&first, path, separator, start) };
     let starts_with_numbers = records(None).starts_with_number()?;
-    layout.files.push(CsvFile { path: path.into(), separator, header, starts_with_numbers });
-    let (mut records, mut seen) = (records(Some(layout.comments(&layout.files[0]))), 0);
-    while let Some(cells) = records.next()?.filter(|_| seen < FIRST) {
-        for (cell, use_of) in cells.iter().zip(&mut layout.uses) {
-            let cell = cell.of(&first.bytes);
-            if *use_of == Use::As(CellKind::Number) && !is_blank(&cell) && number(&cell).is_none() {
-                let given = options.expected.as_ref().is_some();
-                *use_of = if given { *use_of } else { Use::As(CellKind::Word) };
-            }
-        }
-        seen += 1;
+    let file = CsvFile { path: path.into(), separator, header, starts_with_numbers };
+    let comments = file.comments(&layout);
+    let mut records = records(Some(comments));
+    let mut guessing = Guessing::new(&mut layout.uses);
+    for _ in 0..FIRST {
+        let Some(cells) = records.next()?.filter(|_| options.expected.is_none()) else { break };
+        cells.iter().enumerate().for_each(|(j, cell)| guessing.add(j, &cell.of(&first.bytes)));
     }
-    Ok(layout)
+    guessing.finish();
+    Ok((layout, file))
 }
 
-impl CsvLayout {
-    /// What tells the comments of a file.
-    fn comments(&self, file: &CsvFile) -> Comments {
-        let all = file.starts_with_numbers && self.uses.first() != Some(&Use::As(CellKind::Word));
-        Comments { columns: self.names.len(), all }
+impl CsvFile {
+    /// What tells the comments of the file.
+    fn comments(&self, layout: &ColumnLayout) -> Comments {
+        let all = self.starts_with_numbers && layout.uses.first() != Some(&Use::As(CellKind::Word));
+        Comments { columns: layout.names.len(), all }
     }
 }
 
@@ -243,40 +183,6 @@ fn names_without_header(path: &Path, width: usize, options: &ReadOptions) -> Res
 /// The name of a column without one.
 fn column_name(position: usize) -> String {
     format!("column{}", position + 1)
-}
-
-/// The name of the target. It is checked before the other columns, and only where a model is to be made.
-fn target_of(path: &Path, names: &[String], options: &ReadOptions) -> Result<Option<String>, DataError> {
-    match (&options.expected, &options.target) {
-        (None, None) if options.needs_target => Err(without_target(names)),
-        (None, None) if options.experiment => Ok(names.last().cloned()),
-        (Some(_), _) | (None, None) => Ok(None),
-        (None, Some(wanted)) => match target_among(names, wanted, path)? {
-            name if options.drop.iter().any(|dropped| dropped == name) => Err(dropped_target(name)),
-            name => Ok(Some(name.into())),
-        },
-    }
-}
-
-fn uses(path: &Path, names: &[String], options: &ReadOptions) -> Result<Vec<Use>, DataError> {
-    let known: HashSet<&String> = names.iter().collect();
-    for (option, columns) in [("--drop", &options.drop), ("--category", &options.categories)] {
-        if let Some(missing) = columns.iter().find(|column| !known.contains(column)) {
-            let hint = nearest(missing, names.iter().map(String::as_str));
-            let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-            return Err(DataError::file(path, format!("there is no column `{missing}` for {option}{hint}")));
-        }
-    }
-    let (dropped, categories): (HashSet<_>, HashSet<_>) =
-        (options.drop.iter().collect(), options.categories.iter().collect());
-    let use_of = |name: &String| match &options.expected {
-        Some(expected) => expected.kinds.get(name).map_or(Use::Skip, |&kind| Use::As(kind)),
-        None if dropped.contains(name) => Use::Skip,
-        None if categories.contains(name) => Use::As(CellKind::Word),
-        None if options.only_numbers => Use::OnlyNumbers,
-        None => Use::As(CellKind::Number),
-    };
-    Ok(names.iter().map(use_of).collect())
 }
 
 /// What tells a comment from a row that starts with `#`.
@@ -355,11 +261,16 @@ impl<'a> BlockRecords<'a> {
 }
 
 /// Reads all files, and keeps the rows of a share.
-fn pass(layout: &CsvLayout, progress: &mut ReadProgress<'_>, share: RowShare) -> Result<Parsed, DataError> {
+fn pass(
+    layout: &ColumnLayout,
+    files: &[CsvFile],
+    progress: &mut ReadProgress<'_>,
+    share: RowShare,
+) -> Result<Parsed, DataError> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(16);
     let mut all = Parsed::new(&layout.uses);
     let mut bytes = 0;
-    for (number, file) in layout.files.iter().enumerate() {
+    for (number, file) in files.iter().enumerate() {
         let mut blocks = TextBlocks::open(&file.path, file.separator)?;
         let mut first = true;
         loop {
@@ -421,7 +332,7 @@ struct CsvBlock<'a> {
     start: usize,
     /// Whether the first record is a header.
     header: bool,
-    layout: &'a CsvLayout,
+    layout: &'a ColumnLayout,
 }
 
 impl CsvBlock<'_> {
@@ -430,7 +341,7 @@ impl CsvBlock<'_> {
         if self.header {
             records.next()?;
         }
-        records.comments = Some(self.layout.comments(self.file));
+        records.comments = Some(self.file.comments(self.layout));
         Ok(records)
     }
 

@@ -59,5 +59,5 @@ fn check_plain(path: &Path, about: &Metadata) -> Result<(), DataError> {
     if about.is_file() {
         return Ok(());
     }
-    Err(DataError::file(path, "this is not a file: save the rows to a file first"))
+    Err(DataError::file(path, "this is not a file: save the rows to a file first, or use - for standard input"))
 }

@@ -1,16 +1,23 @@
-//! Data files as columns: CSV, NPY, LIBSVM text and MNIST-like folders, also `.gz` and `.xz`, and several files as one.
+//! Data files as columns: CSV, JSON lines, NPY, LIBSVM text and MNIST-like folders, also `.gz` and `.xz`, and several files as one.
 //!
-//! A column is numbers or words. Its kind is inferred from all of its cells, and blank cells are kept as such.
+//! A column is numbers or words. Its kind and how its cells are written are inferred from all of its cells, and blank cells
+//! are kept as such.
 
 mod blocks;
 mod cells;
+mod columns;
 mod csv;
+mod dates;
 mod files;
+mod forms;
+mod json;
 mod other;
 mod parsed;
 mod unusable;
 
+pub use dates::DateOrder;
 pub use files::data_files;
+pub use forms::{CellForm, NumberMarks};
 
 use crate::{
     DataError,
@@ -21,7 +28,7 @@ use crate::{
 };
 use md5::{Digest, Md5};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt::Write as _,
     io::Read,
     path::{Path, PathBuf},
@@ -51,8 +58,8 @@ pub enum Cells {
 /// What the cells of a column hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellKind {
-    /// Numbers.
-    Number,
+    /// Numbers that are written in this form.
+    Number(CellForm),
     /// Words.
     Word,
 }
@@ -64,6 +71,8 @@ pub struct NamedColumn {
     pub name: String,
     /// The cells.
     pub cells: Cells,
+    /// How its numbers are written in the file.
+    pub form: CellForm,
 }
 
 /// The contents of a data file, or the share of its rows that a rank has.
@@ -85,6 +94,8 @@ pub struct DataTable {
     pub sparse: Option<Csr>,
     /// MD5 of the file as it is on the disk; of several files or a folder, of the files in order.
     pub fingerprint: String,
+    /// What a person should know about how the columns were read.
+    pub notes: Vec<String>,
 }
 
 /// How to read a file.
@@ -137,6 +148,7 @@ impl DataTable {
     /// | name | contents |
     /// |---|---|
     /// | `.csv`, `.tsv` | columns with a header or without one, separated by commas, semicolons or tabs |
+    /// | `.jsonl`, `.ndjson` | one JSON object per line; its keys are the columns |
     /// | `.npy` | a matrix; the columns are `column1`, `column2`, … |
     /// | a folder | MNIST's files; the target is `label` |
     /// | other names | LIBSVM text; the target is `label` |
@@ -176,10 +188,15 @@ impl DataTable {
         Ok(Self { path: path.into(), fingerprint, ..table })
     }
 
-    /// The columns of one CSV file, without a fingerprint.
-    pub(crate) fn read_csv(path: &Path, options: &ReadOptions) -> Result<Self, DataError> {
+    /// The columns of one file of texts, without a fingerprint.
+    pub(crate) fn read_columns(path: &Path, options: &ReadOptions) -> Result<Self, DataError> {
         let progress = &mut ReadProgress { at: &mut |_| (), interrupt: &NEVER };
-        csv::read(&[path.into()], options, progress, &Ranks::new(&mut Alone, &NEVER))
+        let mut alone = Alone;
+        let ranks = &Ranks::new(&mut alone, &NEVER);
+        match Format::of(path) {
+            Some(Format::JsonLines) => json::read(&[path.into()], options, progress, ranks),
+            _ => csv::read(&[path.into()], options, progress, ranks),
+        }
     }
 
     /// The test images of a folder, if `path` is one. Each rank of the group keeps only its share.
@@ -201,11 +218,16 @@ impl DataTable {
         self.columns.iter().map(|column| (column.name.as_str(), column)).collect()
     }
 
+    /// An error if the file does not have a column that an option names.
+    pub fn check_columns(&self, option: &str, wanted: &[String]) -> Result<(), DataError> {
+        check_columns(&self.path, &self.order, option, wanted)
+    }
+
     /// The columns of another file with the same contents, such as held-out rows.
     #[must_use]
     pub fn expected(&self) -> ExpectedColumns {
         let kind = |column: &NamedColumn| match column.cells {
-            Cells::Numbers(_) => (column.name.clone(), CellKind::Number),
+            Cells::Numbers(_) => (column.name.clone(), CellKind::Number(column.form)),
             _ => (column.name.clone(), CellKind::Word),
         };
         ExpectedColumns { kinds: self.columns.iter().map(kind).collect(), order: self.order.clone() }
@@ -222,6 +244,15 @@ impl DataTable {
         let name = target_among(&self.order, wanted, &self.path)?;
         if self.column(name).is_some() { Ok(name.into()) } else { Err(dropped_target(name)) }
     }
+}
+
+/// An error that names the first column of an option that a file does not have.
+fn check_columns(path: &Path, names: &[String], option: &str, wanted: &[String]) -> Result<(), DataError> {
+    let known: HashSet<&String> = names.iter().collect();
+    let Some(missing) = wanted.iter().find(|column| !known.contains(column)) else { return Ok(()) };
+    let hint = nearest(missing, names.iter().map(String::as_str));
+    let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+    Err(DataError::file(path, format!("there is no column `{missing}` for {option}{hint}")))
 }
 
 /// The name of the target, given by its name or its number from 1.
@@ -262,6 +293,7 @@ fn read_files(
         let fingerprint = scope.spawn(of_files);
         let table = match format {
             Some(Format::Csv) => csv::read(files, options, progress, ranks),
+            Some(Format::JsonLines) => json::read(files, options, progress, ranks),
             Some(Format::Npy) => ranks.agree(other::npy(files, share, interrupt)),
             _ => ranks.agree(other::libsvm(files, share, interrupt)).and_then(|table| other::widened(table, ranks)),
         };

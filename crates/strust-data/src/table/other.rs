@@ -1,6 +1,6 @@
 //! Files whose cells are all numbers.
 
-use super::{Cells, DataTable, NamedColumn, fingerprint};
+use super::{CellForm, Cells, DataTable, NamedColumn, fingerprint};
 use crate::{
     DataError,
     features::{Csr, Features, Labeled},
@@ -42,7 +42,7 @@ pub(super) fn npy(files: &[PathBuf], share: RowShare, stop: &AtomicBool) -> Resu
     }
     let order: Vec<String> = (1..=cells.len()).map(|j| format!("column{j}")).collect();
     let columns = order.iter().cloned().zip(cells.into_iter().map(Cells::Numbers));
-    let columns = columns.map(|(name, cells)| NamedColumn { name, cells }).collect();
+    let columns = columns.map(|(name, cells)| NamedColumn { name, cells, form: CellForm::Plain }).collect();
     Ok(DataTable { columns, order, ..labeled(&files[0], all_rows, share) })
 }
 
@@ -89,7 +89,7 @@ pub(super) fn images(folder: &Path, part: ImagePart, share: RowShare) -> Result<
 }
 
 fn with_label(mut table: DataTable, labels: Vec<f64>, sparse: Csr) -> DataTable {
-    table.columns.push(NamedColumn { name: LABEL.into(), cells: Cells::Numbers(labels) });
+    table.columns.push(NamedColumn { name: LABEL.into(), cells: Cells::Numbers(labels), form: CellForm::Plain });
     table.order.push(LABEL.into());
     table.sparse = Some(sparse);
     table

@@ -1,13 +1,14 @@
-//! The cells of a CSV file as columns: of a block, of the file, and of all ranks.
+//! The cells of a file as columns: of a block, of the file, and of all ranks.
 
 use super::{
-    BLANK, CellKind, Cells, DataTable, NamedColumn,
+    BLANK, CellForm, CellKind, Cells, DataTable, NamedColumn,
     cells::{is_blank, number},
+    forms::{FormSurvey, is_sentinel},
 };
 use crate::{DataError, ranks::Ranks, words::quoted};
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     path::Path,
 };
 use strust::ranks::RowShare;
@@ -20,27 +21,82 @@ const MOST_WORDS: usize = 100_000;
 pub(super) enum Use {
     Skip,
     As(CellKind),
-    /// A cell that is not a number is an error.
+    /// A cell that is not a plain number is an error.
     OnlyNumbers,
 }
 
-/// The cells that refute a guess: the place and the text of the first, and their number.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Refuted {
-    /// The number of the file, and the line.
+/// A cell and its place: the number of the file, and the line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct PlacedCell {
     pub(super) at: (usize, u64),
     pub(super) text: String,
-    pub(super) count: u64,
 }
 
-impl Refuted {
-    fn add(&mut self, other: Self) {
-        let count = self.count + other.count;
-        if other.at < self.at {
-            *self = other;
-        }
-        self.count = count;
+/// The cells of a column of numbers that are not plain numbers.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct OddCells {
+    /// The first cell that the form does not read, and what reads such cells.
+    pub(super) refuted: Option<(PlacedCell, FormSurvey)>,
+    /// The first cell that is not a plain number, but that the form reads.
+    pub(super) example: Option<PlacedCell>,
+    /// Whether a date cannot have its day and its month swapped.
+    pub(super) decided: bool,
+    /// Texts that stand for no value, with their numbers.
+    pub(super) sentinels: BTreeMap<String, u64>,
+    /// The cells that the form reads. They are counted for all ranks at once.
+    pub(super) numbers: u64,
+}
+
+impl OddCells {
+    fn is_empty(&self) -> bool {
+        self.refuted.is_none() && self.example.is_none() && self.sentinels.is_empty()
     }
+
+    /// Adds a cell that the form reads.
+    fn read(&mut self, form: CellForm, cell: &[u8], at: impl Fn() -> (usize, u64)) {
+        if self.example.is_none() && number(cell).is_none() {
+            self.example = Some(placed(cell, at));
+        }
+        if let CellForm::Date(order) = form {
+            self.decided =
+                self.decided || order.swapped() == order || CellForm::Date(order.swapped()).read(cell).is_none();
+        }
+    }
+
+    /// Adds a cell that the form does not read.
+    fn refute(&mut self, cell: &[u8], at: impl Fn() -> (usize, u64)) {
+        if is_sentinel(cell) {
+            *self.sentinels.entry(String::from_utf8_lossy(cell).into_owned()).or_default() += 1;
+        } else {
+            self.refuted.get_or_insert_with(|| (placed(cell, at), FormSurvey::default())).1.add(cell, 1);
+        }
+    }
+
+    fn append(&mut self, other: Self) {
+        match (&mut self.refuted, other.refuted) {
+            (Some((first, survey)), Some((cell, more))) => {
+                survey.append(&more);
+                *first = earlier(first.clone(), cell);
+            }
+            (refuted, also) => *refuted = refuted.take().or(also),
+        }
+        self.example = match (self.example.take(), other.example) {
+            (Some(a), Some(b)) => Some(earlier(a, b)),
+            (a, b) => a.or(b),
+        };
+        self.decided |= other.decided;
+        for (text, count) in other.sentinels {
+            *self.sentinels.entry(text).or_default() += count;
+        }
+    }
+}
+
+fn placed(cell: &[u8], at: impl Fn() -> (usize, u64)) -> PlacedCell {
+    PlacedCell { at: at(), text: String::from_utf8_lossy(cell).into_owned() }
+}
+
+fn earlier(a: PlacedCell, b: PlacedCell) -> PlacedCell {
+    if b.at < a.at { b } else { a }
 }
 
 /// The columns of a block, or of the blocks so far.
@@ -52,18 +108,18 @@ pub(super) struct Parsed {
 
 pub(super) enum ParsedColumn {
     Skipped,
-    Numbers { values: Vec<f64>, refuted: Option<Refuted>, only: bool },
+    Numbers { form: CellForm, values: Vec<f64>, odd: Box<OddCells>, only: bool },
     Words { codes: Vec<u32>, words: Vec<String>, index: HashMap<String, u32> },
     TooManyWords,
 }
 
 impl ParsedColumn {
     fn new(use_of: Use) -> Self {
+        let numbers = |form, only| Self::Numbers { form, values: Vec::new(), odd: Box::default(), only };
         match use_of {
             Use::Skip => Self::Skipped,
-            Use::As(CellKind::Number) | Use::OnlyNumbers => {
-                Self::Numbers { values: Vec::new(), refuted: None, only: use_of == Use::OnlyNumbers }
-            }
+            Use::OnlyNumbers => numbers(CellForm::Plain, true),
+            Use::As(CellKind::Number(form)) => numbers(form, false),
             Use::As(CellKind::Word) => Self::Words { codes: Vec::new(), words: Vec::new(), index: HashMap::new() },
         }
     }
@@ -72,7 +128,7 @@ impl ParsedColumn {
     pub(super) fn push(&mut self, cell: &[u8], at: impl Fn() -> (usize, u64)) -> Result<(), String> {
         match self {
             Self::Skipped | Self::TooManyWords => {}
-            Self::Numbers { values, refuted, only } => match number(cell) {
+            Self::Numbers { form: CellForm::Plain, values, odd, only } => match number(cell) {
                 Some(value) if value.is_finite() => values.push(value),
                 _ if *only && cell.is_empty() => return Err("a number is missing".into()),
                 _ if *only => return Err(format!("{} is not a finite number", quoted(&String::from_utf8_lossy(cell)))),
@@ -83,10 +139,18 @@ impl ParsedColumn {
                 }
                 None => {
                     values.push(f64::NAN);
-                    let text = || String::from_utf8_lossy(cell).into_owned();
-                    refuted.get_or_insert_with(|| Refuted { at: at(), text: text(), count: 0 }).count += 1;
+                    odd.refute(cell, at);
                 }
             },
+            Self::Numbers { form, values, odd, .. } => {
+                let value = form.read(cell);
+                values.push(value.unwrap_or(f64::NAN));
+                if value.is_some() {
+                    odd.read(*form, cell, at);
+                } else if !is_blank(cell) {
+                    odd.refute(cell, at);
+                }
+            }
             Self::Words { codes, words, index } => {
                 if is_blank(cell) {
                     codes.push(BLANK);
@@ -105,13 +169,9 @@ impl ParsedColumn {
 
     fn append(&mut self, other: Self) {
         match (&mut *self, other) {
-            (Self::Numbers { values, refuted, .. }, Self::Numbers { values: more, refuted: also, .. }) => {
+            (Self::Numbers { values, odd, .. }, Self::Numbers { values: more, odd: also, .. }) => {
                 values.extend(more);
-                match (&mut *refuted, also) {
-                    (Some(refuted), Some(also)) => refuted.add(also),
-                    (None, also) => *refuted = also,
-                    (Some(_), None) => {}
-                }
+                odd.append(*also);
             }
             (Self::Words { codes, words, index }, Self::Words { codes: more, words: new, .. }) => {
                 let map: Vec<u32> = new.iter().map(|word| code_of(word, words, index)).collect();
@@ -147,21 +207,40 @@ impl Parsed {
         self.columns.iter_mut().zip(other.columns).for_each(|(column, more)| column.append(more));
     }
 
-    /// What refutes the guess of each column on all ranks.
-    pub(super) fn refuted(&self, ranks: &Ranks<'_>) -> Result<BTreeMap<usize, Refuted>, DataError> {
-        let refuted = |(j, column): (usize, &ParsedColumn)| match column {
-            ParsedColumn::Numbers { refuted: Some(refuted), .. } => Some((j, refuted.clone())),
+    /// The odd cells of each column of numbers that has some, on all ranks.
+    pub(super) fn odd_cells(&self, ranks: &Ranks<'_>) -> Result<BTreeMap<usize, OddCells>, DataError> {
+        let odd_cells = |(j, column): (usize, &ParsedColumn)| match column {
+            ParsedColumn::Numbers { odd, .. } if !odd.is_empty() => Some((j, (**odd).clone())),
             _ => None,
         };
-        let mine: Vec<(usize, Refuted)> = self.columns.iter().enumerate().filter_map(refuted).collect();
-        let mut all = BTreeMap::<usize, Refuted>::new();
+        let mine: Vec<_> = self.columns.iter().enumerate().filter_map(odd_cells).collect();
+        let mut all = BTreeMap::<usize, OddCells>::new();
         for (j, found) in ranks.all(&mine)?.into_iter().flatten() {
-            match all.get_mut(&j) {
-                Some(before) => before.add(found),
-                None => drop(all.insert(j, found)),
+            all.entry(j).or_default().append(found);
+        }
+        let known = |j: &usize| self.numbers(*j).filter(|value| !value.is_nan()).count() as f64;
+        let mut counts: Vec<f64> = all.keys().map(known).collect();
+        ranks.add(&mut counts)?;
+        all.values_mut().zip(counts).for_each(|(odd, count)| odd.numbers = count as u64);
+        Ok(all)
+    }
+
+    fn numbers(&self, j: usize) -> impl Iterator<Item = f64> {
+        let values: &[f64] = if let ParsedColumn::Numbers { values, .. } = &self.columns[j] { values } else { &[] };
+        values.iter().copied()
+    }
+
+    /// Whether a column has at most this many different numbers on all ranks.
+    pub(super) fn has_few_numbers(&self, j: usize, most: usize, ranks: &Ranks<'_>) -> Result<bool, DataError> {
+        let mut mine = HashSet::new();
+        for value in self.numbers(j).filter(|value| !value.is_nan()) {
+            mine.insert((value + 0.0).to_bits());
+            if mine.len() > most {
+                break;
             }
         }
-        Ok(all)
+        let all: HashSet<u64> = ranks.all(&mine)?.into_iter().flatten().collect();
+        Ok(all.len() <= most)
     }
 
     /// The table, with the words of all ranks.
@@ -172,13 +251,13 @@ impl Parsed {
         }
         let mut columns = Vec::new();
         for (name, column) in names.iter().zip(self.columns) {
-            let cells = match column {
+            let (form, cells) = match column {
                 ParsedColumn::Skipped => continue,
-                ParsedColumn::Numbers { values, .. } => Cells::Numbers(values),
-                ParsedColumn::TooManyWords => merged(None, ranks)?,
-                ParsedColumn::Words { codes, words, .. } => merged(Some((codes, words)), ranks)?,
+                ParsedColumn::Numbers { form, values, .. } => (form, Cells::Numbers(values)),
+                ParsedColumn::TooManyWords => (CellForm::Plain, merged(None, ranks)?),
+                ParsedColumn::Words { codes, words, .. } => (CellForm::Plain, merged(Some((codes, words)), ranks)?),
             };
-            columns.push(NamedColumn { name: name.clone(), cells });
+            columns.push(NamedColumn { name: name.clone(), cells, form });
         }
         let (path, rows) = (path.into(), share.count(all_rows));
         Ok(DataTable { path, rows, all_rows, share, columns, order: names, ..DataTable::default() })

@@ -1,10 +1,9 @@
-//! Columns that cannot be used as they are: dates, numbers with signs, numbers with typing errors.
+//! Columns that cannot be used as they are: numbers with typing errors, or written in several ways, and unclear dates.
 
-use super::{BLANK, cells::Looks};
+use super::{CellForm, forms::is_readable};
 use crate::{
     DataError,
-    ranks::Ranks,
-    words::{plural, quoted},
+    words::{argument, plural, quoted},
 };
 use std::{
     collections::BTreeMap,
@@ -27,48 +26,56 @@ pub(super) struct UnusableColumn {
     at: Option<(PathBuf, u64)>,
 }
 
+/// Cells of a column that its form does not read, beside those that it reads.
+pub(super) struct MixedCells<'a> {
+    pub(super) form: CellForm,
+    /// The first cell that it does not read.
+    pub(super) text: &'a str,
+    /// Their number.
+    pub(super) wrong: u64,
+    /// The number of the cells that it reads.
+    pub(super) right: u64,
+}
+
+/// The place of an example.
+pub(super) enum ExampleAt<'a> {
+    /// The file and the line.
+    Line((&'a Path, u64)),
+    /// The row, from 0.
+    Row(usize),
+}
+
 impl UnusableColumn {
-    /// A column of numbers with a few cells of text, of which the first is at a line of a file.
-    pub(super) fn with_typing_errors(name: &str, text: &str, count: u64, (path, line): (&Path, u64)) -> Self {
-        let cells = if count == 1 { "it".into() } else { format!("the {count} such cells") };
-        Self {
-            name: name.into(),
-            what: format!("{} is not a number, but almost all cells of column `{name}` are", quoted(text)),
-            fix: format!("Fix or blank {cells}"),
-            as_words: true,
-            at: Some((path.into(), line)),
-        }
+    /// A column of numbers or dates with other texts, or with numbers that are written in another way.
+    pub(super) fn mixed(name: &str, mixed: MixedCells<'_>, at: ExampleAt<'_>) -> Self {
+        let MixedCells { form, text, wrong, right } = mixed;
+        let (at, row) = match at {
+            ExampleAt::Line((path, line)) => (Some((path.into(), line)), String::new()),
+            ExampleAt::Row(row) => (None, format!(" in row {}", row + 1)),
+        };
+        let (all, example) = (right + wrong, quoted(text));
+        let what = if matches!(form, CellForm::Date(_)) { "date" } else { "number" };
+        let (what, fix) = if is_readable(text) {
+            let what = format!("{example}{row} is not written like {right} of {all} cells of column `{name}`");
+            (what, "Write all of them in the same way".into())
+        } else {
+            let cells = if wrong == 1 { "it".into() } else { format!("the {wrong} such cells") };
+            let what = format!("{example}{row} is not a {what}, but {right} of {all} cells of column `{name}` are");
+            (what, format!("Fix or blank {cells}"))
+        };
+        Self { name: name.into(), what, fix, as_words: true, at }
     }
 
-    /// A column of words that are dates or numbers with signs. They are not categories: each would be one of its own.
-    pub(super) fn of_words(
-        name: &str,
-        codes: &[u32],
-        words: &[String],
-        ranks: &Ranks<'_>,
-    ) -> Result<Option<Self>, DataError> {
-        let most = |looks: Looks| {
-            let alike = words.iter().filter(|word| Looks::of(word) == Some(looks));
-            alike.count() as f64 > 0.9 * words.len() as f64
-        };
-        let (what, fix) = if most(Looks::Date) {
-            ("dates", "Turn them into numbers first (days since a fixed day, the year, the month)")
-        } else if most(Looks::MarkedNumber) {
-            ("numbers with signs", "Write them with a decimal point and nothing else")
+    /// A column of dates that cannot be read, or not be predicted.
+    pub(super) fn of_dates(name: &str, text: &str, is_target: bool, (path, line): (&Path, u64)) -> Self {
+        let what = format!("column `{name}` holds dates, such as {}", quoted(text));
+        let (what, fix) = if is_target {
+            (what, "Turn them into numbers first (days since a fixed day, the year, the month)")
         } else {
-            return Ok(None);
+            let order = "and none of them shows whether the day or the month comes first";
+            (format!("{what}, {order}"), "Write them as 2024-12-31")
         };
-        // All ranks have the same words, and each has the codes of its own rows.
-        let first = codes.iter().position(|&code| code != BLANK).map(|place| ranks.share().row(place));
-        let row = ranks.all(&first)?.into_iter().flatten().min().unwrap_or(0);
-        let example = words.first().map(|word| quoted(word)).unwrap_or_default();
-        Ok(Some(Self {
-            name: name.into(),
-            what: format!("column `{name}` holds {what}, such as {example} in row {}", row + 1),
-            fix: fix.into(),
-            as_words: false,
-            at: None,
-        }))
+        Self { name: name.into(), what, fix: fix.into(), as_words: false, at: Some((path.into(), line)) }
     }
 
     /// What is wrong, and what to do. The target cannot be left out, and an experiment has no options.
@@ -114,10 +121,4 @@ pub(super) fn check(
         more => format!("\n  and {}", plural(more, "more column")),
     };
     Err(DataError::file(path, format!("{} cannot be used:{list}{more}", plural(columns.len(), "column"))))
-}
-
-/// A name as a shell reads it.
-fn argument(name: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./=,:@%+".contains(c);
-    if name.chars().all(plain) { name.into() } else { format!("'{}'", name.replace('\'', r"'\''")) }
 }

@@ -10,7 +10,7 @@ use crate::{
     Error,
     assess::Assessment,
     constrain::WeightConstraint,
-    table::{CellKind, ExpectedColumns, ReadOptions},
+    table::{CellForm, CellKind, ExpectedColumns, ReadOptions},
     task::FitTask,
     train::TrainingEnd,
     transform::Encoder,
@@ -90,6 +90,9 @@ pub struct ModelAbout {
     pub task: FitTask,
     /// Whether the target holds words in the file.
     pub target_is_words: bool,
+    /// How the numbers of the target are written in the file.
+    #[serde(default, skip_serializing_if = "CellForm::is_plain")]
+    pub target_form: CellForm,
     /// Whether the model has intercepts.
     pub intercept: bool,
     /// The constraint on the weights.
@@ -210,7 +213,7 @@ impl FittedModel {
         let about = &self.about;
         let mut kinds: std::collections::BTreeMap<_, _> = about.encoder.kinds().collect();
         if with_target {
-            let kind = if about.target_is_words { CellKind::Word } else { CellKind::Number };
+            let kind = if about.target_is_words { CellKind::Word } else { CellKind::Number(about.target_form) };
             kinds.insert(about.target.clone(), kind);
         }
         ReadOptions {

@@ -8,12 +8,14 @@ use proptest::prelude::*;
 
 /// A small network of two classes with numbers and categories.
 fn model(seed: u64) -> FittedModel {
-    let number = |name: &str| EncodedColumn {
+    let number = |name: &str, form: &str| EncodedColumn {
         name: name.into(),
+        form: form.to_string().try_into().unwrap(),
         encoding: Encoding::Number { shift: 0.1 * seed as f64, scale: 2.5, fill: -1e-300 },
     };
     let category = EncodedColumn {
         name: "city, \"x\"".into(),
+        form: CellForm::Plain,
         encoding: Encoding::Category { levels: vec![String::new(), "Rome".into(), "Ünal\n".into()] },
     };
     let widths: Vec<usize> = vec![5, 3, 1];
@@ -27,10 +29,14 @@ fn model(seed: u64) -> FittedModel {
             target: "income".into(),
             task: FitTask::Classes { names: vec!["no".into(), "yes".into()] },
             target_is_words: true,
+            target_form: CellForm::Plain,
             intercept: true,
             constraint: WeightConstraint::default(),
             order: vec!["a".into(), "b".into(), "city, \"x\"".into(), "income".into()],
-            encoder: Encoder { columns: vec![number("a"), number("b"), category], sparse_scales: vec![] },
+            encoder: Encoder {
+                columns: vec![number("a", "1234.5"), number("b", "$1,234.5"), category],
+                sparse_scales: vec![],
+            },
             data: DataOrigin { file: "f.csv".into(), md5: "0".repeat(32), training_rows: 8, held_out_rows: 2 },
             training: TrainingOrigin {
                 method: "auto".into(),
@@ -48,6 +54,15 @@ fn model(seed: u64) -> FittedModel {
 
 fn back(bytes: &[u8]) -> Result<FittedModel, String> {
     FittedModel::from_bytes(Path::new("f"), bytes).map_err(|e| e.to_string())
+}
+
+#[test]
+fn only_numbers_that_are_not_plain_have_a_form_in_the_file() {
+    let text = String::from_utf8(model(0).to_json()).unwrap();
+    assert!(text.matches("\"form\": ").count() == 1 && !text.contains("target_form"), "{text}");
+    let other = text.replace("$1,234.5", "1-2-3");
+    let why = "cells are written like \"1-2-3\", which this program does not read";
+    assert!(back(other.as_bytes()).unwrap_err().contains(why));
 }
 
 #[test]

@@ -8,4 +8,5 @@ pub(crate) mod jsonl;
 pub(crate) mod lock;
 pub mod output;
 pub mod results;
+pub mod spool;
 pub mod stream;
