@@ -52,8 +52,18 @@ pub(super) struct Parsed {
 
 pub(super) enum ParsedColumn {
     Skipped,
-    Numbers { values: Vec<f64>, refuted: Option<Refuted>, only: bool },
-    Words { codes: Vec<u32>, words: Vec<String>, index: HashMap<String, u32> },
+    Numbers {
+        values: Vec<f64>,
+        refuted: Option<Refuted>,
+        only: bool,
+    },
+    /// With `any`, all texts are kept as they are.
+    Words {
+        codes: Vec<u32>,
+        words: Vec<String>,
+        index: HashMap<String, u32>,
+        any: bool,
+    },
     TooManyWords,
 }
 
@@ -64,7 +74,10 @@ impl ParsedColumn {
             Use::As(CellKind::Number) | Use::OnlyNumbers => {
                 Self::Numbers { values: Vec::new(), refuted: None, only: use_of == Use::OnlyNumbers }
             }
-            Use::As(CellKind::Word) => Self::Words { codes: Vec::new(), words: Vec::new(), index: HashMap::new() },
+            Use::As(kind @ (CellKind::Word | CellKind::Text)) => {
+                let any = kind == CellKind::Text;
+                Self::Words { codes: Vec::new(), words: Vec::new(), index: HashMap::new(), any }
+            }
         }
     }
 
@@ -87,15 +100,15 @@ impl ParsedColumn {
                     refuted.get_or_insert_with(|| Refuted { at: at(), text: text(), count: 0 }).count += 1;
                 }
             },
-            Self::Words { codes, words, index } => {
-                if is_blank(cell) {
+            Self::Words { codes, words, index, any } => {
+                if is_blank(cell) && !*any {
                     codes.push(BLANK);
                     return Ok(());
                 }
                 let text = std::str::from_utf8(cell)
                     .map_err(|_| "the text is not UTF-8: save the file in this encoding".to_string())?;
                 codes.push(code_of(text, words, index));
-                if words.len() > MOST_WORDS {
+                if words.len() > MOST_WORDS && !*any {
                     *self = Self::TooManyWords;
                 }
             }
@@ -113,10 +126,10 @@ impl ParsedColumn {
                     (Some(_), None) => {}
                 }
             }
-            (Self::Words { codes, words, index }, Self::Words { codes: more, words: new, .. }) => {
+            (Self::Words { codes, words, index, any }, Self::Words { codes: more, words: new, .. }) => {
                 let map: Vec<u32> = new.iter().map(|word| code_of(word, words, index)).collect();
                 codes.extend(more.iter().map(|&code| if code == BLANK { BLANK } else { map[code as usize] }));
-                if words.len() > MOST_WORDS {
+                if words.len() > MOST_WORDS && !*any {
                     *self = Self::TooManyWords;
                 }
             }

@@ -164,6 +164,7 @@ pub fn fit_arrays(
         interrupted,
         any_stops: &|stop| stop,
         report: &mut |_, score| scores.push(score),
+        losses: &mut |_| None,
     };
     let trained = if options.hidden.is_empty() {
         linear(terms, &task.units.scale, options, &mut limits)?
@@ -195,8 +196,8 @@ fn linear(
     let batch = linear_batch(terms.rows.inputs(), terms.rows.stored_per_row(), f.terms());
     let mut scored = Stoppable::new(f.clone(), limits.interrupted);
     let score = &mut |x: &Vec<f64>, _: &Weights| full_value(&mut scored, x);
-    let (rule, held_out) = (StopRule::LINEAR, &mut |_: &Weights| None);
-    let rough = trained(Training { f: &mut f, start, batch, widths: &widths, rule, held_out, score }, limits)?;
+    let rule = StopRule::LINEAR;
+    let rough = trained(Training { f: &mut f, start, batch, widths: &widths, rule, score }, limits)?;
     let left = limits.epochs.map(|epochs| epochs.saturating_sub(rough.epochs.ceil() as u64));
     if rough.end != TrainingEnd::Converged || left == Some(0) {
         return Ok(rough);
@@ -226,8 +227,8 @@ fn network(
     let mut scored = f.clone();
     let score = &mut |x: &Vec<f32>, _: &Weights| scored.mean_loss(x, &held, interrupted);
     let (start, batch) = (f.start(options.seed), network_batch(f.terms()));
-    let (rule, held_out) = (StopRule::NETWORK, &mut |_: &Weights| None);
-    trained(Training { f: &mut f, start, batch, widths: &widths, rule, held_out, score }, limits)
+    let rule = StopRule::NETWORK;
+    trained(Training { f: &mut f, start, batch, widths: &widths, rule, score }, limits)
 }
 
 /// A model that learns from rows as they come: the state of `Auto`.

@@ -17,6 +17,10 @@ const MARKER: f32 = 3.6;
 const BAND: f32 = 0.15;
 /// The opacity of its tail.
 const TAIL: f32 = 0.045;
+/// More points without a line than this are a cloud: they are small and have no values in the page.
+const CLOUD: usize = 200;
+/// The size and the opacity of a point of a cloud.
+const CLOUD_POINT: (f32, f32) = (1.7, 0.45);
 /// Pixels between two markers of a line.
 const STRIDE: f32 = 84.0;
 /// Pixels between two rows of the legend.
@@ -250,6 +254,10 @@ fn bands(run: &[Drawn], color: usize) -> [Option<Shape>; 2] {
 
 /// The lines and markers of a series.
 fn curve(series: &Series, runs: &[Vec<Drawn>], plot: &Plot, order: usize, count: usize) -> Shape {
+    if runs.len() > CLOUD && runs.iter().all(|run| run.len() == 1) {
+        let shapes = runs.iter().flatten().map(|point| cloud_point(point.sample.at, series.color)).collect();
+        return Shape::Group { part: SeriesPart::Curve(Vec::new()), name: series.name.clone(), shapes };
+    }
     let mut shapes = vec![];
     let samples: Vec<Reading> = runs.iter().flatten().map(|point| point.sample).collect();
     shapes.extend(runs.iter().filter(|run| run.len() > 1).map(|run| {
@@ -268,11 +276,20 @@ fn curve(series: &Series, runs: &[Vec<Drawn>], plot: &Plot, order: usize, count:
                 next = next.max(sample.at.0) + STRIDE;
             }
         }
-        if let [single] = run.as_slice() {
+        if let [single] = run.as_slice()
+            && single.low != single.high
+        {
             shapes.push(whisker(single, series.color));
         }
     }
     Shape::Group { part: SeriesPart::Curve(samples), name: series.name.clone(), shapes }
+}
+
+/// A small square.
+fn cloud_point((x, y): Place, color: usize) -> Shape {
+    let (r, opacity) = CLOUD_POINT;
+    let points = vec![(x - r, y - r), (x + r, y - r), (x + r, y + r), (x - r, y + r)];
+    Shape::Area { points, ink: Ink::Series(color), opacity }
 }
 
 /// The band of a single point.
