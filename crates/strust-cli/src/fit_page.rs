@@ -28,11 +28,11 @@ pub fn html(fitted: &Fitted, verdict: &str) -> String {
     let title = format!("{} from {}", about.target, about.data.file.display());
     let mut sections = vec![data(fitted), scores(fitted)];
     // A fit that was stopped has not examined them.
-    if !fitted.report.importance.is_empty() {
-        sections.push(features(&fitted.report.importance, judged(fitted)));
-    }
-    if !fitted.report.coefficients.is_empty() {
-        sections.push(coefficients(fitted));
+    let features = (!fitted.report.importance.is_empty()).then(|| features(&fitted.report.importance, judged(fitted)));
+    let coefficients = (!fitted.report.coefficients.is_empty()).then(|| coefficients(fitted));
+    let tables: Vec<Table> = features.into_iter().chain(coefficients).collect();
+    if !tables.is_empty() {
+        sections.push(Section { tables, ..section("What the predictions depend on", "") });
     }
     let facts = [
         ("data", format!("{}, MD5 {}", about.data.file.display(), about.data.md5)),
@@ -53,7 +53,7 @@ fn data(fitted: &Fitted) -> Section {
     let report = &fitted.report;
     let mut findings = vec![quoted(&format!("The task is {}.", report.task))];
     findings.extend(report.remarks.iter().map(|remark| quoted(&format!("Note: {remark}."))));
-    Section { findings, ..section("Data", "") }
+    Section { findings, tables: vec![main_scores(fitted)], ..section("Data and scores", "") }
 }
 
 /// The rows that the figures show.
@@ -66,7 +66,7 @@ fn scores(fitted: &Fitted) -> Section {
     let (about, report) = (&fitted.model.about, &fitted.report);
     let names = about.task.class_names().unwrap_or_default();
     let shown = report.held_out.as_ref().unwrap_or(&report.training);
-    let mut tables = vec![main_scores(fitted)];
+    let mut tables = Vec::new();
     let mut figures = match shown {
         Assessment::Classes(scores) => {
             tables.push(by_class(scores, names));
@@ -215,22 +215,20 @@ fn residuals(scores: &NumberAssessment, points: &[(f64, f64)], target: &str) -> 
     Shown::new("residuals", caption, figure)
 }
 
-fn features(importance: &[Importance], which: &str) -> Section {
+fn features(importance: &[Importance], which: &str) -> Table {
     let shown = &importance[..importance.len().min(MOST_FEATURES)];
     let row = |one: &Importance| vec![one.column.clone(), format!("{:.4}", one.loss_growth)];
     let bar = |one: &Importance| TableBar { from: 0.0, to: one.loss_growth, at: None };
-    let table =
-        Table::new("The features that matter most.", "feature | growth of the loss", shown.iter().map(row).collect());
-    let table = Table { bars: shown.iter().map(bar).collect(), ..table };
-    let description = format!(
-        "By how much the mean loss on the {which}s grows when the values of a column are shuffled among the rows. Of two \
-         columns that say the same, both can seem unimportant."
+    let caption = format!(
+        "Features that matter: by how much the mean loss on the {which}s grows when the values of a column are shuffled among \
+         the rows. Of two columns that say the same, both can seem unimportant."
     );
-    Section { tables: vec![table], ..section("Features that matter", &description) }
+    let table = Table::new(caption, "feature | growth of the loss", shown.iter().map(row).collect());
+    Table { bars: shown.iter().map(bar).collect(), ..table }
 }
 
 /// The weights of a linear model: one output with intervals, several outputs without.
-fn coefficients(fitted: &Fitted) -> Section {
+fn coefficients(fitted: &Fitted) -> Table {
     let (outputs, all) = (fitted.model.outputs(), &fitted.report.coefficients);
     let shown = &all[..all.len().min(MOST_FEATURES * outputs.len())];
     let of = match fitted.model.about.task.class_names() {
@@ -238,17 +236,18 @@ fn coefficients(fitted: &Fitted) -> Section {
         Some([_, second]) => format!("the logit of “{second}”"),
         Some(_) => "the score of each class".into(),
     };
-    let mut description = format!(
-        "What an input adds to {of}. Per deviation: the weight times the standard deviation of the input, so that inputs with \
-         different units can be compared."
+    let mut caption = format!(
+        "Coefficients: what an input adds to {of}. Per deviation is the weight times the standard deviation of the input, so \
+         that inputs with different units can be compared."
     );
     if outputs.len() > 1 {
+        caption.push_str(" The numbers are per deviation.");
         let rows = shown.chunks(outputs.len()).map(|input| {
             std::iter::once(input[0].input.clone()).chain(input.iter().map(|one| number(one.per_deviation))).collect()
         });
-        let table = Table::new("The inputs with the largest weights per deviation.", "input", rows.collect());
-        return Section { tables: vec![table.and_columns(outputs)], ..section("Coefficients", &description) };
+        return Table::new(caption, "input", rows.collect()).and_columns(outputs);
     }
+    caption.push_str(" The weight has the units of the file.");
     let has_errors = shown.iter().any(|one| one.error.is_some());
     let row = |one: &Coefficient| {
         let ends =
@@ -267,16 +266,14 @@ fn coefficients(fitted: &Fitted) -> Section {
     let mut header = "input | per deviation | weight".to_string();
     if has_errors {
         header.push_str(" | interval");
-        description.push_str(
-            " An interval is two standard errors on both sides of a weight: if the model is right, and rows were drawn anew \
-             many times, nineteen of twenty such intervals would contain the true weight. With a penalty this holds only \
+        caption.push_str(
+            " An interval is two standard errors on both sides: if the model is right, and the rows were drawn anew many \
+             times, nineteen of twenty such intervals would contain the true weight. With a penalty this holds only \
              approximately, because it pulls the weights towards 0.",
         );
     }
-    let table =
-        Table::new("The inputs with the largest weights per deviation.", &header, shown.iter().map(row).collect());
-    let table = Table { bars: shown.iter().map(bar).collect(), ..table };
-    Section { tables: vec![table], ..section("Coefficients", &description) }
+    let table = Table::new(caption, &header, shown.iter().map(row).collect());
+    Table { bars: shown.iter().map(bar).collect(), ..table }
 }
 
 /// A number in the units of a target: four digits.

@@ -110,3 +110,45 @@ pub(crate) fn deviations(encoder: &Encoder, on: MeasuredRows<'_>) -> Result<Vec<
     };
     Ok(encoder.units().into_iter().enumerate().map(of_input).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// A model of a target with the deviation 10, of a number with the scale 4 and a category.
+    const MODEL: &str = r#"{
+        "format": "strust-fit 1", "version": "0.1.0", "model": "linear", "target": "y", "target_is_words": false,
+        "task": { "kind": "regression", "mean": 3.0, "deviation": 10.0 }, "intercept": true,
+        "constraint": { "nonnegative": false, "sum_to_one": false, "unit_norm": false }, "order": ["a", "c", "y"],
+        "encoder": { "columns": [
+            { "name": "a", "kind": "number", "shift": 1.0, "scale": 4.0, "fill": 1.0 },
+            { "name": "c", "kind": "category", "levels": ["no"] }
+        ] },
+        "data": { "file": "f.csv", "md5": "", "training_rows": 8, "held_out_rows": 2 },
+        "training": {
+            "method": "auto", "seed": 0, "batch": 2, "epochs": 3.0, "end": "converged", "l2": 1.0, "held_out": null
+        },
+        "layers": [{ "weights": [[-0.5, 0.4]], "bias": [0.0] }]
+    }"#;
+
+    #[test]
+    fn weights_and_errors_have_the_units_of_the_file() {
+        let mut model = FittedModel::from_bytes(Path::new("f"), MODEL.as_bytes()).unwrap();
+        model.about.deviations = vec![2.0, 0.5];
+        let one = |input: &str, weight: f64, deviation: f64, error: f64| Coefficient {
+            input: input.into(),
+            output: "y".into(),
+            weight,
+            deviation,
+            per_deviation: weight * deviation,
+            error: Some(error),
+        };
+        let expected = [one("a", -1.25, 2.0, 0.25), one("c = no", 4.0, 0.5, 2.0)];
+        assert_eq!(coefficients(&model, Some(&[0.1, 0.2, 0.3])), expected);
+        // An older file: the scales 4 and 1.
+        model.about.deviations.clear();
+        assert_eq!(model.effects(), [[-5.0, 4.0]]);
+        assert!(coefficients(&model, None).iter().all(|one| one.error.is_none()));
+    }
+}

@@ -150,13 +150,15 @@ fn the_page_shows_what_its_captions_say() {
         "<title>Calibration</title>",
         "area under the ROC curve",
         "The mean loss without the penalty, of the same model on a sample of the training rows and on the held-out rows.",
-        "What an input adds to the logit of “yes”.",
+        "Coefficients: what an input adds to the logit of “yes”.",
     ] {
         assert!(open.contains(part), "{part}");
     }
-    for part in
-        ["<title>Residuals</title>", "of all rows, and in ten groups", "What an input adds to the predicted price."]
-    {
+    for part in [
+        "<title>Residuals</title>",
+        "of all rows, and in ten groups",
+        "Coefficients: what an input adds to the predicted price.",
+    ] {
         assert!(price.contains(part), "{part}");
     }
     for page in [&open, &price] {

@@ -58,7 +58,7 @@ impl Series {
     #[must_use]
     pub fn dots(name: impl Into<String>, color: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         // A point that cannot be drawn makes a gap in the line.
-        Self::line(name, color, points.into_iter().flat_map(|point| [point, (f64::NAN, f64::NAN)]))
+        Self::line(name, color, points.into_iter().flat_map(|point| [(f64::NAN, f64::NAN), point]).skip(1))
     }
 
     /// The color of series without a name of their own: thin and gray, counted in the legend.

@@ -71,7 +71,7 @@ fn texts(Table { caption, header, rows, bars }: &Table) -> Markup {
             tr {
                 @for (i, text) in row.iter().enumerate() {
                     @if i == 0 { th scope="row" { (text) } } @else { td { (text) } }
-                    @if let (0, Some(drawn)) = (i, bars.get(k)) { td { (bar(drawn, low, high)) } }
+                    @if let (0, Some(drawn)) = (i, bars.get(k)) { td.bar { (bar(drawn, low, high)) } }
                 }
             }
         }
@@ -119,4 +119,22 @@ fn checks(checks: &[Check]) -> Markup {
         }
     };
     table("numbers", title, &html! { (title) }, &head, &body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_share_a_scale_that_contains_zero() {
+        let bar = |from: f64, to: f64, at: Option<f64>| TableBar { from, to, at };
+        let rows = ["a", "b"].map(|name| vec![name.to_string(), "1".into()]).to_vec();
+        let table = Table::new("Bars", "name | number", rows);
+        let shown = texts(&Table { bars: vec![bar(0.0, 3.0, None), bar(-1.0, 1.0, Some(0.0))], ..table }).into_string();
+        // From −1 to 3 are 136 pixels.
+        assert!(shown.contains("<rect x=\"38.0\" y=\"3\" width=\"102.0\" height=\"10\">"), "{shown}");
+        assert!(shown.contains("<rect x=\"4.0\" y=\"7\" width=\"68.0\" height=\"2\">"), "{shown}");
+        assert!(shown.contains("<circle cx=\"38.0\" cy=\"8\" r=\"3.5\">"), "{shown}");
+        assert_eq!(shown.matches("<td").count(), 5, "one is the empty head of the bars");
+    }
 }
