@@ -6,6 +6,7 @@ use strust_fit::{
     assess::{Assessment, CalibrationBin, ClassAssessment, NumberAssessment, ResidualBin},
     coefficients::Coefficient,
     importance::Importance,
+    saved::ModelFamily,
     train::LearningPoint,
 };
 use strust_lab::{
@@ -78,7 +79,7 @@ fn scores(fitted: &Fitted) -> Section {
         }
         Assessment::Regression(scores) => vec![residuals(scores, &report.points.residuals, &about.target)],
     };
-    figures.extend(learning(&report.curve));
+    figures.extend(learning(&report.curve, about.model));
     let rows = plural(shown.rows(), judged(fitted));
     Section { figures, tables, ..section("How good the predictions are", &format!("The figures show {rows}.")) }
 }
@@ -134,15 +135,20 @@ fn quoted(text: &str) -> String {
     out
 }
 
-fn learning(curve: &[LearningPoint]) -> Option<Shown> {
+fn learning(curve: &[LearningPoint], model: ModelFamily) -> Option<Shown> {
     let mut series = vec![Series::line("training rows", 0, curve.iter().map(|point| (point.epoch, point.training)))];
     let held_out = curve.iter().filter_map(|point| Some((point.epoch, point.held_out?)));
     let held_out = Series::line("held-out rows", 1, held_out);
     if !held_out.points.is_empty() {
         series.push(held_out);
     }
-    let caption = "The mean loss without the penalty, of the same model on a sample of the training rows and on the held-out \
-                   rows. If the held-out loss grows while the other falls, the model learns the training rows by heart.";
+    let mut caption = String::from(
+        "The mean loss without the penalty, of the same model on a sample of the training rows and on the held-out rows. If \
+         the held-out loss grows while the other falls, the model learns the training rows by heart.",
+    );
+    if model == ModelFamily::Mlp {
+        caption.push_str(" The result is the best point on rows that are not learned from, not the last one.");
+    }
     let figure = Figure::new("Learning curve", ("epoch", false), ("mean loss", false), series);
     (!curve.is_empty()).then(|| Shown::new("learning", caption, figure))
 }

@@ -169,8 +169,9 @@ pub fn evaluate(path: &Path, data: &Path, unchecked: bool, network: &Network, sh
 fn classes(scores: &ClassAssessment, names: &[String], shared: &Shared) -> String {
     let share =
         |part: u64, of: u64| if of == 0 { "–".into() } else { format!("{:.1} %", 100.0 * part as f64 / of as f64) };
+    let auc = scores.auc.map(|auc| format!("area under the ROC curve {auc:.4}, ")).unwrap_or_default();
     format!(
-        "log-loss {:.4}, mean over classes {:.1} %\n\n{}\n{}\n{}",
+        "{auc}log-loss {:.4}, mean over classes {:.1} %\n\n{}\n{}\n{}",
         scores.log_loss,
         100.0 * scores.balanced_accuracy,
         table(&by_class(names, &scores.confusion, "rows", share)),

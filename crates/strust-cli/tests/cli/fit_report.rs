@@ -181,6 +181,8 @@ fn json_has_the_new_numbers() {
     let first = &out["coefficients"][0];
     let product = first["weight"].as_f64().unwrap() * first["deviation"].as_f64().unwrap();
     assert!((first["per_deviation"].as_f64().unwrap() - product).abs() < 1e-9, "{first}");
+    let text = done(&folder, &["evaluate", "model.json", "shops.csv"]);
+    assert!(text.contains("\narea under the ROC curve 0."), "{text}");
     // Points of figures are no part of the model file.
     let model = std::fs::read_to_string(folder.path("model.json")).unwrap();
     assert!(model.contains("\"auc\"") && !model.contains("\"roc\""));
