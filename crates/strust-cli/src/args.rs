@@ -75,16 +75,10 @@ pub enum Command {
     #[command(after_help = FIT_EXAMPLES)]
     Fit(Box<FitArgs>),
     /// Predict the target for the rows of a file with a model of `strust fit`
-    #[command(after_help = "Example:  strust predict model.json new.csv --out predictions.csv")]
-    Predict {
-        /// The model file
-        model: PathBuf,
-        /// The rows: a file with the columns of the model, or - for standard input; the target is not needed
-        new: PathBuf,
-        /// The CSV file to write: the prediction and, for classes, the probability of each [default: print it]
-        #[arg(long, value_name = "FILE")]
-        out: Option<PathBuf>,
-    },
+    #[command(
+        after_help = "Examples:  strust predict model.json new.csv --out predictions.csv\n           strust predict model.json new.csv --keep id --proba"
+    )]
+    Predict(PredictArgs),
     /// Evaluate a model on data: accuracy, results by class, confusion matrix; or R² and errors
     #[command(
         after_help = "Examples:  strust evaluate model.json new.csv\n           strust evaluate model.safetensors --data data"
@@ -104,6 +98,9 @@ pub enum Command {
     Inspect {
         /// The model file
         model: PathBuf,
+        /// Show the weights of a linear model per standard deviation of the input, so that they can be compared
+        #[arg(long)]
+        per_deviation: bool,
     },
     /// Resume a stopped run, or lengthen a finished one
     Resume {
@@ -199,6 +196,27 @@ Examples:  strust fit census.csv --target income
            strust fit digits.csv.gz --target 65 --model mlp --hidden 64,32
            strust fit a9a.xz
            strust fit funds.csv --target index --nonnegative --sum-to-one --no-intercept";
+
+/// What to predict, and what to write.
+#[derive(clap::Args)]
+pub struct PredictArgs {
+    /// The model file
+    pub model: PathBuf,
+    /// The rows: a file with the columns of the model, or - for standard input; the target is not needed
+    pub new: PathBuf,
+    /// The file to write: the prediction and, for classes, the probability of each [default: print it]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Copy a column of the rows in front of the prediction, as it is in the file; can be repeated
+    #[arg(long, value_name = "COLUMN")]
+    pub keep: Vec<String>,
+    /// Write only the probabilities of the classes; of two classes, only that of the second
+    #[arg(long)]
+    pub proba: bool,
+    /// Write JSON lines instead of CSV; the default if the name of the file ends with .jsonl
+    #[arg(long)]
+    pub jsonl: bool,
+}
 
 /// What to fit, and what to write.
 #[derive(clap::Args)]

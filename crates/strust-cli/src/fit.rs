@@ -219,7 +219,8 @@ fn options(args: &FitArgs, test_share: f64) -> CommandResult<FitOptions> {
     })
 }
 
-fn ending(path: &Path) -> String {
+/// The ending of a name, in lower case.
+pub fn ending(path: &Path) -> String {
     path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
 }
 

@@ -11,8 +11,10 @@ mod diagnose;
 mod download;
 mod fit;
 mod fit_page;
+mod inspect;
 mod network;
 mod predict;
+mod predictions;
 mod ranks;
 mod screen;
 mod session;
@@ -107,8 +109,8 @@ fn execute(Args { command, shared }: Args) -> u8 {
             network::train(&file, &save, &method, seed, run, network, &shared)
         }
         Command::Fit(args) => fit::run(&args, &shared),
-        Command::Predict { model, new, out } => predict::predict(&model, &new, out.as_deref(), &shared),
-        Command::Inspect { model } => predict::inspect(&model, &shared),
+        Command::Predict(args) => predict::predict(&args, &shared),
+        Command::Inspect { model, per_deviation } => inspect::inspect(&model, per_deviation, &shared),
         Command::Evaluate { model, rows: Some(rows), unchecked, network } => {
             predict::evaluate(&model, &rows, unchecked, &network, &shared)
         }

@@ -1,70 +1,62 @@
-//! The commands for models of `strust fit`: `strust predict`, `strust evaluate MODEL DATA` and `strust inspect`.
+//! The commands that apply a model of `strust fit`: `strust predict` and `strust evaluate MODEL DATA`.
 
 use crate::{
     CommandFailure, CommandResult,
-    args::{Network, Shared},
-    fit::{counted, grouped, input_files, read, scored},
+    args::{Network, PredictArgs, Shared},
+    fit::{counted, input_files, read, scored},
     fit_page::number,
+    predictions::PredictionFormat,
     session::{self, print, print_data, print_json},
     show::{Activity, heading, table, warning},
     tables::{by_class, confusion},
     usage,
 };
-use std::{fmt::Write as _, path::Path, sync::atomic::Ordering};
+use std::{
+    fmt::Write as _,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
 use strust_fit::{
-    FittedModel,
-    assess::{Assessment, ClassAssessment, Prediction, Predictor},
+    FittedModel, ReadOptions,
+    assess::{Assessment, ClassAssessment, Predictor},
     fit::evaluate as assessed,
-    transform::{Encoding, EncodingLosses},
+    table::{CellKind, Cells, ExpectedColumns, NamedColumn},
+    transform::EncodingLosses,
+    words::nearest,
 };
-use strust_lab::{
-    format::{csv_field, is_formula, noun, plain_number},
-    io::output::OutputFile,
-};
-
-/// Weights that are shown at most.
-const MOST_WEIGHTS: usize = 30;
+use strust_lab::{format::is_formula, io::output::OutputFile};
 
 /// `strust predict`.
-pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> CommandResult {
+pub fn predict(args: &PredictArgs, shared: &Shared) -> CommandResult {
+    let PredictArgs { model: path, new, out, .. } = args;
     let inputs = input_files(&[path, new]);
-    let place = out.map(|out| OutputFile::prepare([out], &inputs)).transpose()?;
+    let place = out.as_ref().map(|out| OutputFile::prepare([out], &inputs)).transpose()?;
     let model = load(path, new, "predict")?;
+    let output = PredictionFormat::of(args, &model)?;
     let interrupt = session::interrupt()?;
-    let table = read(new, &model.read_options(false), &Activity::new(shared), &interrupt)?;
+    let activity = Activity::new(shared);
+    let table = read(new, &model.read_options(false), &activity, &interrupt)?;
     model.about.encoder.check_names(&table)?;
     let (encoded, losses) = model.about.encoder.encode(&table, &interrupt)?;
+    let kept = kept(args, &model, table.rows, &activity, &interrupt)?;
+    drop(activity);
     warn(&losses, &table.path);
     let mut predictor = Predictor::new(&model.weights, &model.about.task);
-    let classes = model.about.task.class_names().unwrap_or_default();
     // Programs compare the predictions with the classes, so they are written as they are.
-    if let Some(class) = classes.iter().find(|class| is_formula(class)) {
+    if let Some(class) = output.classes.iter().find(|class| is_formula(class)).filter(|_| !output.json) {
         warning(&format!(
-            "the class `{class}` looks like a formula: before you open the predictions in a spreadsheet, import the first \
-             column as text"
+            "the class `{class}` looks like a formula: before you open the predictions in a spreadsheet, import the \
+             prediction as text"
         ));
     }
-    let mut text = String::from("prediction");
-    for class in classes {
-        let _ = write!(text, ",{}", csv_field(&format!("p({class})")));
-    }
-    text.push('\n');
+    let mut text = output.header();
     for i in 0..table.rows {
         if interrupt.load(Ordering::Relaxed) {
             return Err(strust_fit::Error::Interrupted.into());
         }
-        match predictor.predict(&encoded, i) {
-            Prediction::Number(value) => text.push_str(&value.to_string()),
-            Prediction::Class(class, probabilities) => {
-                text.push_str(&csv_field(&classes[class]));
-                for p in probabilities {
-                    let _ = write!(text, ",{p:.6}");
-                }
-            }
-        }
-        text.push('\n');
+        output.write(kept.iter().map(|column| text_of(column, i)), &predictor.predict(&encoded, i), &mut text);
     }
-    match out.zip(place) {
+    match out.as_ref().zip(place) {
         None => print_data(&text),
         Some((out, [place])) => {
             place.write(text.as_bytes())?;
@@ -78,6 +70,46 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
                 print(&format!("{}: {}\n", counted(table.rows, "prediction"), out.display()))
             }
         }
+    }
+}
+
+/// The columns of the new rows that are copied, with their texts. The columns of the model are read as numbers and as
+/// categories, so these are read separately.
+fn kept(
+    args: &PredictArgs,
+    model: &FittedModel,
+    rows: usize,
+    activity: &Activity,
+    interrupt: &AtomicBool,
+) -> CommandResult<Vec<NamedColumn>> {
+    if args.keep.is_empty() {
+        return Ok(Vec::new());
+    }
+    let kinds = args.keep.iter().map(|name| (name.clone(), CellKind::Text)).collect();
+    let expected = Some(ExpectedColumns { kinds, order: model.about.order.clone() });
+    let options = ReadOptions { expected, ..model.read_options(false) };
+    let mut table = read(&args.new, &options, activity, interrupt)?;
+    if table.rows != rows {
+        let why = "the file changed while it was read: predict its rows again";
+        return Err(strust_fit::Error::file(&args.new, why).into());
+    }
+    let column = |name: &String| {
+        let at = table.columns.iter().position(|column| column.name == *name).ok_or_else(|| {
+            let hint = nearest(name, table.order.iter().map(String::as_str));
+            let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+            strust_fit::Error::file(&args.new, format!("there is no column `{name}` for --keep{hint}"))
+        })?;
+        Ok(table.columns.swap_remove(at))
+    };
+    args.keep.iter().map(column).collect()
+}
+
+/// The text of a cell. An array has numbers.
+fn text_of(column: &NamedColumn, row: usize) -> String {
+    match &column.cells {
+        Cells::Numbers(values) => values[row].to_string(),
+        Cells::Words { codes, words } => words.get(codes[row] as usize).cloned().unwrap_or_default(),
+        Cells::Texts => String::new(),
     }
 }
 
@@ -137,129 +169,13 @@ pub fn evaluate(path: &Path, data: &Path, unchecked: bool, network: &Network, sh
 fn classes(scores: &ClassAssessment, names: &[String], shared: &Shared) -> String {
     let share =
         |part: u64, of: u64| if of == 0 { "–".into() } else { format!("{:.1} %", 100.0 * part as f64 / of as f64) };
+    let auc = scores.auc.map(|auc| format!("area under the ROC curve {auc:.4}, ")).unwrap_or_default();
     format!(
-        "log-loss {:.4}, mean over classes {:.1} %\n\n{}\n{}\n{}",
+        "{auc}log-loss {:.4}, mean over classes {:.1} %\n\n{}\n{}\n{}",
         scores.log_loss,
         100.0 * scores.balanced_accuracy,
         table(&by_class(names, &scores.confusion, "rows", share)),
         heading("Confusion matrix", shared),
         table(&confusion(names, &scores.confusion))
     )
-}
-
-/// `strust inspect`.
-pub fn inspect(path: &Path, shared: &Shared) -> CommandResult {
-    let model = FittedModel::load(path)?;
-    let about = &model.about;
-    if shared.json {
-        let mut value = serde_json::to_value(about).map_err(|e| CommandFailure::Failed(e.to_string()))?;
-        value["widths"] = model.weights.widths.clone().into();
-        if let Some((weights, intercepts)) = model.weights_in_units() {
-            value["weights_in_units"] = serde_json::json!({
-                "inputs": about.encoder.input_names(), "weights": weights, "intercepts": intercepts,
-            });
-        }
-        return print_json(&value);
-    }
-    let mut text = format!("{}\n", heading(&format!("{} model of `{}`", about.model.name(), about.target), shared));
-    for (name, fact) in facts(&model) {
-        let _ = writeln!(text, "{name:<11}{fact}");
-    }
-    let _ = writeln!(text, "\n{}\n{}", heading("Columns", shared), columns(&model));
-    text.push_str(&weights(&model, shared));
-    print(&text)
-}
-
-fn facts(model: &FittedModel) -> Vec<(&'static str, String)> {
-    let about = &model.about;
-    let task = match about.task.class_names() {
-        None => "a number".into(),
-        Some(names) => format!("classes: {}", names.join(", ")),
-    };
-    let widths: Vec<String> = model.weights.widths.iter().map(usize::to_string).collect();
-    let training = &about.training;
-    let epochs = plain_number(training.epochs);
-    let mut facts = vec![
-        ("predicts", task),
-        ("layers", widths.join(" → ")),
-        ("data", format!("{}, MD5 {}", about.data.file.display(), about.data.md5)),
-        (
-            "rows",
-            format!(
-                "{} to learn from, {} held out",
-                grouped(about.data.training_rows),
-                grouped(about.data.held_out_rows)
-            ),
-        ),
-        (
-            "training",
-            format!(
-                "{}, {} {}, batch {}, seed {}, penalty {}",
-                training.method,
-                epochs,
-                if epochs == "1" { "epoch" } else { "epochs" },
-                training.batch,
-                training.seed,
-                plain_number(training.l2)
-            ),
-        ),
-        ("version", format!("strust {}", about.version)),
-    ];
-    if let Some(scores) = &training.held_out {
-        facts.insert(4, ("scores", scored(scores, "held-out")));
-    }
-    let constraint = about.constraint;
-    let parts =
-        [(constraint.nonnegative, "weights ≥ 0"), (constraint.sum_to_one, "sum 1"), (constraint.unit_norm, "norm 1")];
-    let held: Vec<&str> = parts.iter().filter(|(holds, _)| *holds).map(|(_, part)| *part).collect();
-    if !held.is_empty() {
-        facts.push(("constraint", held.join(", ")));
-    }
-    facts
-}
-
-fn columns(model: &FittedModel) -> String {
-    let mut rows = vec![["column", "holds", "transform"].map(String::from).to_vec()];
-    for column in &model.about.encoder.columns {
-        let (holds, transform) = match &column.encoding {
-            Encoding::Number { shift, scale, fill } => {
-                ("numbers", format!("(v − {})/{}, blank: {}", number(*shift), number(*scale), number(*fill)))
-            }
-            Encoding::Category { levels } => ("categories", format!("one of {}", levels.len())),
-        };
-        rows.push(vec![column.name.clone(), holds.into(), transform]);
-    }
-    let sparse = model.about.encoder.sparse_scales.len();
-    if sparse > 0 {
-        rows.push(vec!["features".into(), "numbers".into(), format!("{sparse}, each divided by its largest size")]);
-    }
-    table(&rows)
-}
-
-/// The largest weights of a linear model in the units of the file.
-fn weights(model: &FittedModel, shared: &Shared) -> String {
-    let Some((weights, intercepts)) = model.weights_in_units() else { return String::new() };
-    let names = model.about.encoder.input_names();
-    let outputs: Vec<String> = match model.about.task.class_names() {
-        Some(classes) if classes.len() > 2 => classes.to_vec(),
-        Some(classes) => vec![format!("logit of {}", classes[1])],
-        None => vec!["weight".into()],
-    };
-    // In the units of the model, so that features of different units can be compared.
-    let size = |j: usize| model.weights.of_input(j).iter().fold(0.0_f64, |most, w| most.max(w.abs()));
-    let mut order: Vec<usize> = (0..names.len()).collect();
-    order.sort_by(|&a, &b| size(b).total_cmp(&size(a)));
-    let header = std::iter::once("input".to_string()).chain(outputs);
-    let mut rows: Vec<Vec<String>> = vec![header.collect()];
-    rows.push(std::iter::once("intercept".into()).chain(intercepts.iter().map(|b| number(*b))).collect());
-    for &j in order.iter().take(MOST_WEIGHTS) {
-        rows.push(std::iter::once(names[j].clone()).chain(weights.iter().map(|of| number(of[j]))).collect());
-    }
-    let hidden = names.len().saturating_sub(MOST_WEIGHTS);
-    let more = if hidden > 0 {
-        format!("and {} smaller {}; --json shows all\n", hidden, noun(hidden, "one"))
-    } else {
-        String::new()
-    };
-    format!("{}\n{}{more}", heading("Weights in the units of the file, the largest first", shared), table(&rows))
 }

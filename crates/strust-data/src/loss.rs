@@ -74,6 +74,12 @@ impl OutputLoss {
         }
     }
 
+    /// Whether the target is a class.
+    #[must_use]
+    pub fn is_of_classes(self) -> bool {
+        matches!(self, Self::Logistic | Self::Softmax)
+    }
+
     /// Turns outputs into probabilities of the classes; of two classes the second.
     pub fn probabilities(self, z: &[f64], out: &mut Vec<f64>) {
         out.clear();

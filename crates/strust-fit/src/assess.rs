@@ -1,4 +1,4 @@
-//! How good predictions are: accuracy, log-loss, confusion and calibration, or R² and residuals.
+//! How good predictions are: accuracy, log-loss, ROC curve, confusion and calibration, or R² and residuals.
 
 use crate::{
     Error,
@@ -13,6 +13,10 @@ use strust_data::loss::{OutputLoss, largest};
 
 /// Bins of a calibration curve and of residuals.
 const BINS: usize = 10;
+/// Points of a ROC curve, about: more are not visible.
+const ROC_POINTS: usize = 50;
+/// Rows whose residuals are drawn at most: more would be one cloud.
+const RESIDUAL_POINTS: usize = 500;
 
 /// The scores of a model on some rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +41,10 @@ pub struct ClassAssessment {
     pub balanced_accuracy: f64,
     /// The mean of −log p of the true class.
     pub log_loss: f64,
+    /// The area under the ROC curve: the probability that the model ranks a row of the second of two classes above one of
+    /// the first, where a tie counts half. `None` for several classes, and if one of two does not occur.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auc: Option<f64>,
     /// `confusion[t][p]` rows of class t were predicted as p.
     pub confusion: Vec<Vec<u64>>,
     /// How often a prediction is right, by its probability.
@@ -83,6 +91,18 @@ pub struct ResidualBin {
     pub low: f64,
     /// Its ninetieth percentile.
     pub high: f64,
+}
+
+/// Points of figures about some rows. They are no part of a model file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ScorePoints {
+    /// The ROC curve of two classes: the shares of the rows of the first and of the second class that are above a
+    /// threshold, as it falls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub roc: Vec<(f64, f64)>,
+    /// The predictions and the residuals of some rows of a regression.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub residuals: Vec<(f64, f64)>,
 }
 
 /// JSON has no NaN; it is written as null.
@@ -134,7 +154,7 @@ pub(crate) fn at_once(weights: &Weights) -> usize {
 
 /// Measures a model on some rows, of which there must be at least one. If a rank is interrupted, it is
 /// [`Error::Interrupted`] on all of them.
-pub(crate) fn assess(weights: &Weights, measured: MeasuredRows<'_>) -> Result<Assessment, Error> {
+pub(crate) fn assess(weights: &Weights, measured: MeasuredRows<'_>) -> Result<(Assessment, ScorePoints), Error> {
     let MeasuredRows { data: ScoredRows { rows, targets, .. }, index, task, ranks } = measured;
     let mut predictor = Predictor::new(weights, task);
     let (share, at_once) = (ranks.share(), at_once(weights));
@@ -144,16 +164,28 @@ pub(crate) fn assess(weights: &Weights, measured: MeasuredRows<'_>) -> Result<As
         !stopped
     };
     let own = index.iter().filter(|&&i| share.owns(i)).enumerate().take_while(|&(k, _)| goes_on(k)).map(|(_, &i)| i);
+    let of_all = |mine: Vec<f64>| ranks.collect(index.iter().map(|&i| share.owner(i)), 1, mine);
     match (task, targets) {
         (FitTask::Classes { names }, Targets::Classes(classes)) => {
-            let mut tally = ClassTally::new(names.len());
+            let (mut tally, mut seconds) = (ClassTally::new(names.len()), Vec::new());
             for i in own {
                 if let Prediction::Class(class, probabilities) = predictor.predict(rows, share.place(i)) {
                     tally.add(classes[i] as usize, class, &probabilities);
+                    if let [_, second] = probabilities[..] {
+                        seconds.push(second);
+                    }
                 }
             }
             ranks.complete(!stopped)?;
-            Ok(Assessment::Classes(tally.of_all(ranks)?.finish()))
+            let mut scores = tally.of_all(ranks)?.finish();
+            let mut points = ScorePoints::default();
+            if names.len() == 2 {
+                let ranked = of_all(seconds)?.into_iter().zip(index.iter().map(|&i| classes[i] == 1));
+                if let Some((area, curve)) = roc(ranked) {
+                    (scores.auc, points.roc) = (Some(area), curve);
+                }
+            }
+            Ok((Assessment::Classes(scores), points))
         }
         (FitTask::Regression { .. }, Targets::Numbers(values)) => {
             let mut predictions = Vec::with_capacity(share.count(index.len()));
@@ -163,9 +195,13 @@ pub(crate) fn assess(weights: &Weights, measured: MeasuredRows<'_>) -> Result<As
                 }
             }
             ranks.complete(!stopped)?;
-            let predictions = ranks.collect(index.iter().map(|&i| share.owner(i)), 1, predictions)?;
+            let predictions = of_all(predictions)?;
             let mut pairs: Vec<_> = predictions.into_iter().zip(index.iter().map(|&i| values[i])).collect();
-            Ok(Assessment::Regression(of_numbers(&mut pairs)))
+            // By their predictions, every k-th: the same rows on all ranks, and as dense as all of them.
+            let scores = of_numbers(&mut pairs);
+            let some = pairs.iter().step_by(pairs.len().div_ceil(RESIDUAL_POINTS));
+            let residuals = some.map(|&(p, y)| (p, y - p)).collect();
+            Ok((Assessment::Regression(scores), ScorePoints { residuals, ..ScorePoints::default() }))
         }
         _ => unreachable!("the task made the targets"),
     }
@@ -226,13 +262,50 @@ impl ClassTally {
             largest_share: sums.iter().copied().max().unwrap_or(0) as f64 / n,
             balanced_accuracy: recalls.iter().sum::<f64>() / recalls.len() as f64,
             log_loss: self.log_loss / n,
+            auc: None,
             confusion: self.confusion,
             calibration: self.bins.iter().filter(|bin| bin.0 > 0).map(bin).collect(),
         }
     }
 }
 
-/// The scores of pairs (prediction, target).
+/// The area under the ROC curve and some of its points, from the scores of all rows and whether they are positive; `None`
+/// unless there are rows of both kinds.
+fn roc(ranked: impl Iterator<Item = (f64, bool)>) -> Option<(f64, Vec<(f64, f64)>)> {
+    let (mut positive, mut negative) = (Vec::new(), Vec::new());
+    for (score, is_positive) in ranked {
+        // A score that is not a number is below all others.
+        let score = if score.is_nan() { f64::NEG_INFINITY } else { score };
+        if is_positive { positive.push(score) } else { negative.push(score) }
+    }
+    if positive.is_empty() || negative.is_empty() {
+        return None;
+    }
+    for scores in [&mut positive, &mut negative] {
+        scores.sort_unstable_by(|a, b| b.total_cmp(a));
+    }
+    let (all_positive, all_negative) = (positive.len() as f64, negative.len() as f64);
+    let (mut hits, mut alarms, mut area) = (0, 0, 0.0);
+    let mut points = vec![(0.0, 0.0)];
+    while hits < positive.len() || alarms < negative.len() {
+        // All rows with the largest score that is left: a sloped line where they tie.
+        let next = |scores: &[f64], from: usize| scores.get(from).copied().unwrap_or(f64::NEG_INFINITY);
+        let score = next(&positive, hits).max(next(&negative, alarms));
+        let (before, from) = (hits, alarms);
+        hits += positive[hits..].iter().take_while(|&&other| other == score).count();
+        alarms += negative[alarms..].iter().take_while(|&&other| other == score).count();
+        area += (alarms - from) as f64 * (before + hits) as f64 / 2.0;
+        let point = (alarms as f64 / all_negative, hits as f64 / all_positive);
+        // The curve has the length 2 along its axes.
+        let (x, y) = points[points.len() - 1];
+        if point.0 - x + point.1 - y >= 2.0 / ROC_POINTS as f64 || point == (1.0, 1.0) {
+            points.push(point);
+        }
+    }
+    Some((area / (all_positive * all_negative), points))
+}
+
+/// The scores of pairs (prediction, target), which are sorted by prediction.
 fn of_numbers(pairs: &mut [(f64, f64)]) -> NumberAssessment {
     let n = pairs.len() as f64;
     let mean_of =
@@ -277,5 +350,39 @@ impl Assessment {
             Self::Classes(scores) => scores.rows,
             Self::Regression(scores) => scores.rows,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The share of pairs that are in order, where a tie counts half.
+    fn by_pairs(rows: &[(f64, bool)]) -> f64 {
+        let of = |kind: bool| rows.iter().filter(move |row| row.1 == kind).map(|row| row.0);
+        let pairs: Vec<f64> = of(true)
+            .flat_map(|a| of(false).map(move |b| f64::from(u8::from(a > b)) + 0.5 * f64::from(u8::from(a == b))))
+            .collect();
+        pairs.iter().sum::<f64>() / pairs.len() as f64
+    }
+
+    #[test]
+    fn the_area_under_the_roc_curve_is_the_share_of_pairs_in_order() {
+        // Sevenths have many ties.
+        let rows: Vec<(f64, bool)> = (0..300_u32).map(|i| (f64::from(i * 37 % 7) / 7.0, i * 31 % 11 < 4)).collect();
+        let (area, points) = roc(rows.iter().copied()).unwrap();
+        assert!((area - by_pairs(&rows)).abs() < 1e-15, "{area}");
+        assert_eq!((points.len(), points[0], points[7]), (8, (0.0, 0.0), (1.0, 1.0)));
+        let trapezoids = points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) / 2.0);
+        assert!((trapezoids.sum::<f64>() - area).abs() < 1e-12);
+        assert_eq!(roc([(0.1, false), (0.9, true)].into_iter()).unwrap().0, 1.0);
+        assert_eq!(roc([(0.1, true), (0.9, true)].into_iter()), None);
+    }
+
+    #[test]
+    fn a_roc_curve_has_few_points() {
+        let (_, points) = roc((0..10_000_u32).map(|i| (f64::from(i), i * 7919 % 10_000 < i))).unwrap();
+        assert!((30..=ROC_POINTS + 2).contains(&points.len()), "{}", points.len());
+        assert!(points.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1) && points.last() == Some(&(1.0, 1.0)));
     }
 }

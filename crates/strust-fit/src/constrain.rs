@@ -6,7 +6,7 @@
 
 use crate::{
     Error,
-    train::{LearningPoint, Trained, TrainingEnd, TrainingLimits, check_ranks},
+    train::{Trained, TrainingEnd, TrainingLimits, check_ranks},
     weights::Weights,
 };
 use serde::{Deserialize, Serialize};
@@ -142,17 +142,20 @@ pub(crate) fn solved<V: Elementwise, R: Vector>(
 ) -> Result<Trained, Error> {
     let terms = f.terms();
     let method = StrSqp::new(StrSqpConfig { tolerance: end.tolerance, ..StrSqpConfig::default() }, constraint)?;
-    let (mut curve, mut interrupted, mut has_settled) = (Vec::<LearningPoint>::new(), false, false);
+    let (mut curve, mut values, mut interrupted, mut has_settled) = (Vec::new(), Vec::new(), false, false);
+    let mut now = Weights { widths: widths.to_vec(), flat: start.components() };
     let stop = Stop::epochs(limits.epochs.unwrap_or(MOST_STEPS));
     let run = minimize(&mut f).method(method).seed(limits.seed).stop(stop);
     let run = if batch == terms { run.full_batch() } else { run.batch(batch) };
     let report = run
-        .observe(|record: &StepRecord, _: &V| {
+        .observe(|record: &StepRecord, x: &V| {
             let epoch = (record.k + 1) as f64;
-            curve.push(LearningPoint { epoch, training: record.value, held_out: None });
+            values.push(record.value);
+            now.flat = x.components();
+            curve.extend(limits.learned(epoch, &now));
             (limits.report)(epoch, record.value);
             interrupted = (limits.interrupted)();
-            let values = curve.iter().map(|point| point.training);
+            let values = values.iter().copied();
             has_settled = end.settled.is_some_and(|tolerance| batch == terms && settled(values, tolerance));
             if interrupted || has_settled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })

@@ -2,11 +2,13 @@
 
 use crate::{
     Error,
-    assess::{Assessment, assess, at_once},
+    assess::{Assessment, ScorePoints, assess, at_once},
     checks,
+    coefficients::{Coefficient, coefficients, deviations},
     constrain::{FullSumEnd, VIOLATION, WeightConstraint, constrained},
     importance::{Importance, importance},
     linear::LinearModel,
+    newton,
     ranks::Ranks,
     saved::{DataOrigin, FORMAT, FittedModel, ModelAbout, ModelFamily, TrainingOrigin},
     scored::{MeasuredRows, ScoredRows, goals, whole_target},
@@ -16,6 +18,7 @@ use crate::{
     terms::ModelTerms,
     train::{self, LearningPoint, Trained, TrainingEnd, TrainingLimits, dealt},
     transform::{Encoder, EncodingLosses, Standardize},
+    weights::LayerSpace,
 };
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
@@ -82,14 +85,20 @@ pub struct FitReport {
     pub task: String,
     /// Sentences about the data.
     pub remarks: Vec<String>,
-    /// The losses by epoch.
+    /// The losses of the points that training reached.
     pub curve: Vec<LearningPoint>,
     /// The scores on the training rows.
     pub training: Assessment,
     /// The scores on the held-out rows.
     pub held_out: Option<Assessment>,
+    /// Points of figures, of the held-out rows or, without any, of the training rows.
+    #[serde(flatten)]
+    pub points: ScorePoints,
     /// The features that matter.
     pub importance: Vec<Importance>,
+    /// The weights of a linear model, those with the largest effects first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub coefficients: Vec<Coefficient>,
 }
 
 /// A model and its report.
@@ -216,6 +225,9 @@ pub fn fit_on(
         weights: trained.weights,
     };
     check_constraint(&model)?;
+    if family != ModelFamily::Mlp {
+        model.about.deviations = deviations(&encoder, of_own(&training))?;
+    }
     let most = at_once(&model.weights);
     let mut few = false;
     let mut measured = |on: MeasuredRows<'_>| {
@@ -232,7 +244,8 @@ pub fn fit_on(
     let scores = (!held_out.index.is_empty()).then(|| measured(held_out)).transpose()?;
     let judged = if scores.is_some() { held_out } else { of_own(&training) };
     let importance = importance(&encoder, &model.weights, judged, options.seed)?;
-    let on_training = measured(of_own(&training))?;
+    let (on_training, of_training) = measured(of_own(&training))?;
+    let (scores, points) = scores.map_or((None, of_training), |(scores, points)| (Some(scores), points));
     if few {
         remarks.push(format!("the fit was stopped, so it is scored on at most {}", plural(most, "row")));
     }
@@ -243,7 +256,9 @@ pub fn fit_on(
         curve: trained.curve,
         training: on_training,
         held_out: scores,
+        points,
         importance,
+        coefficients: coefficients(&model, trained.errors.as_deref()),
     };
     Ok(Fitted { model, report })
 }
@@ -264,7 +279,7 @@ pub fn evaluate(
     let data = ScoredRows { goals: goals(&about.task, &targets, table), rows, targets, index };
     let (mut alone, task) = (Alone, &about.task);
     let ranks = &Ranks::new(&mut alone, interrupt);
-    Ok((assess(&model.weights, MeasuredRows { data: &data, index: &data.index, task, ranks })?, losses))
+    Ok((assess(&model.weights, MeasuredRows { data: &data, index: &data.index, task, ranks })?.0, losses))
 }
 
 /// Without an intercept, a mean of the target would be one.
@@ -335,7 +350,11 @@ impl FitSetup<'_> {
         let (loss, outputs) = (self.task.loss(), self.task.outputs());
         let (ranks, share) = (self.ranks, self.ranks.share());
         let MeasuredRows { data: ScoredRows { rows, targets, goals, .. }, index: training, .. } = own;
-        let index = share.places(training);
+        let (learned, validation) = match self.family {
+            ModelFamily::Mlp => split(targets, training, VALIDATION, self.options.seed, 1),
+            _ => (training.to_vec(), Vec::new()),
+        };
+        let index = share.places(&learned);
         let data = ModelTerms {
             rows,
             index: &index,
@@ -347,27 +366,29 @@ impl FitSetup<'_> {
             penalty: self.l2 / training.len() as f64,
             intercept: self.options.intercept,
         };
+        // For the learning curve as many training rows as are held out, and at least a tenth of them.
+        let part = (held_out.index.len() as f64 / learned.len() as f64).clamp(VALIDATION, 1.0);
+        let sample = MeasuredRows { index: &split(targets, &learned, part, self.options.seed, 2).1, ..own };
+        let space = &mut LayerSpace::default();
         let mut limits = TrainingLimits {
             epochs: self.options.epochs,
             seed: self.options.seed,
             interrupted: &|| ranks.is_interrupted(),
             any_stops: &|stop| ranks.any(stop),
             report: watch.report,
+            losses: &mut |weights| Some((sample.mean_loss(weights, space)?, held_out.mean_loss(weights, space))),
         };
         let entries = rows.stored_per_row(ranks)? * training.len() as f64;
         self.check_size(rows.inputs(), outputs, training.len(), entries as usize)?;
         if self.family == ModelFamily::Mlp {
-            let (learned, validation) = split(targets, training, VALIDATION, self.options.seed, 1);
             let validation = MeasuredRows { index: &validation, ..own };
-            let index = share.places(&learned);
-            let data = ModelTerms { index: &index, ..data };
-            return train::network(data, &learned, &self.options.hidden, validation, held_out, &mut limits);
+            return train::network(data, &learned, &self.options.hidden, validation, &mut limits);
         }
         if self.options.constraint.is_active() {
             let mut f = dealt(LinearModel::new(data), training, ranks);
             return constrained(&mut f, self.options.constraint, &self.factors(), FullSumEnd::default(), &mut limits);
         }
-        train::linear(data, held_out, &mut limits)
+        newton::minimum(data, newton::GAP, ranks, &mut limits)
     }
 
     /// Refuses a model that is far larger than the training rows explain: one index of LIBSVM text can be a billion.
@@ -426,13 +447,13 @@ impl FitSetup<'_> {
                 l2: *l2,
                 held_out: None,
             },
+            deviations: Vec::new(),
         }
     }
 
     /// cⱼ: a weight in the units of the file is cⱼ times the weight of the model.
     fn factors(&self) -> Vec<f64> {
-        let deviation = if let FitTask::Regression { deviation, .. } = self.task { *deviation } else { 1.0 };
-        self.encoder.units().iter().map(|(_, scale)| deviation / scale).collect()
+        self.encoder.units().iter().map(|(_, scale)| self.task.units().1 / scale).collect()
     }
 }
 

@@ -12,7 +12,7 @@
 //! | [`weights`] | the weights of a model |
 //! | `terms`, `linear`, `network` | the functions to minimize |
 //! | `newton`, [`train`], [`constrain`] | how |
-//! | [`assess`](mod@assess), [`importance`] | scores; the features that matter |
+//! | [`assess`](mod@assess), [`importance`], [`coefficients`] | scores; the features that matter; weights for people |
 //! | [`saved`] | model files |
 //! | [`fit`](mod@fit) | all of it |
 //! | [`arrays`] | the same models from arrays in memory |
@@ -24,6 +24,7 @@
 pub mod arrays;
 pub mod assess;
 pub mod checks;
+pub mod coefficients;
 pub mod constrain;
 pub mod fit;
 pub mod importance;
@@ -40,6 +41,6 @@ pub mod weights;
 
 pub use fit::{FitOptions, FitReport, Fitted, fit, fit_on};
 pub use saved::FittedModel;
-pub use strust_data::{DataError as Error, DataTable, ReadOptions, table, transform};
+pub use strust_data::{DataError as Error, DataTable, ReadOptions, table, transform, words};
 
 use strust_data::{encoded, ranks};

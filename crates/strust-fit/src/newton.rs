@@ -22,7 +22,8 @@ use crate::{
     Error,
     ranks::Ranks,
     terms::{ModelTerms, RowInputs},
-    train::{TrainingEnd, TrainingLimits},
+    train::{Trained, TrainingEnd, TrainingLimits},
+    weights::Weights,
 };
 use curvature::Curvature;
 use full_sum::{FullSum, Measured};
@@ -49,60 +50,46 @@ const ROUNDING: f64 = 1e-13;
 /// Products of a step at most.
 const MOST_PRODUCTS: usize = 500;
 
-/// A fitted linear model.
-#[derive(Debug, Clone)]
-pub(crate) struct Minimum {
-    /// The weights of all inputs, then the intercepts.
-    pub(crate) flat: Vec<f64>,
-    /// Steps made on all rows.
-    pub(crate) steps: u64,
-    pub(crate) end: TrainingEnd,
-    /// The standard errors of the weights and intercepts, if they are known.
-    pub(crate) errors: Option<Vec<f64>>,
-}
-
-/// Called after each step on all rows with the number of steps, the weights, f, and the mean loss without the penalty.
-type WatchNewton<'a> = &'a mut dyn FnMut(u64, &[f64], f64, f64);
-
-/// Finds the minimum. It has converged if the predicted decrease is below the share `gap` of f.
+/// Fits a linear, logistic or softmax model. It has converged if the predicted decrease is below the share `gap` of f.
 pub(crate) fn minimum<R: RowInputs + Sync>(
     terms: ModelTerms<'_, R>,
     gap: f64,
     ranks: &Ranks<'_>,
     limits: &mut TrainingLimits<'_>,
-    watch: WatchNewton<'_>,
-) -> Result<Minimum, Error> {
+) -> Result<Trained, Error> {
     let all: Vec<usize> = (0..terms.index.len()).collect();
     let means = full_sum::means(&terms, &all, ranks, limits)?;
     let (interrupted, any_stops) = (limits.interrupted, limits.any_stops);
     let centered = ModelTerms { units: Some((&means.shift, &means.scale)), ..terms };
     let sum = FullSum { terms: centered, ranks, interrupted, any_stops };
-    let mut x = vec![0.0; sum.parameters()];
-    let part = PART[0].max(PART[1] * sum.parameters());
-    let count = ranks.total(all.len() as f64);
+    let (part, count) = (PART[0].max(PART[1] * sum.parameters()) as f64, ranks.total(all.len() as f64));
     let most = limits.epochs.unwrap_or(MOST_STEPS).min(MOST_STEPS);
-    let stopped = |x: Vec<f64>| Minimum { flat: means.back(x), steps: 0, end: TrainingEnd::Interrupted, errors: None };
-    if count > 4.0 * part as f64 && terms.loss != OutputLoss::Squares {
-        let rows = thinned(&all, part as f64 / count);
-        let mut run = Run { sum: &sum, positions: &rows, gap: ROUGH, most, watch: &mut |_, _, _, _| {} };
-        match run.from(x)? {
-            Minimum { end: TrainingEnd::Interrupted, flat, .. } => return Ok(stopped(flat)),
-            rough => x = rough.flat,
-        }
-    }
-    let mut watch = |k: u64, x: &[f64], value: f64, loss: f64| {
+    let weights = |x: &[f64]| Weights { widths: vec![terms.rows.inputs(), terms.outputs], flat: means.back(x) };
+    let mut curve = Vec::new();
+    let mut watch = |k: u64, x: &[f64], value: f64| {
+        curve.extend(limits.learned(k as f64, &weights(x)));
         (limits.report)(k as f64, value);
-        watch(k, &means.back(x.to_vec()), value, loss);
     };
-    let mut found = Run { sum: &sum, positions: &all, gap, most, watch: &mut watch }.from(x)?;
-    if found.end == TrainingEnd::Epochs
-        && most == MOST_STEPS
-        && terms.penalty == 0.0
-        && terms.loss != OutputLoss::Squares
-    {
-        found.end = TrainingEnd::NoMinimum;
+    let mut start = vec![0.0; sum.parameters()];
+    // One matrix is all that a sum of squares needs.
+    if count > 4.0 * part && terms.loss != OutputLoss::Squares {
+        let rows = thinned(&all, part / count);
+        start = Run { sum: &sum, positions: &rows, gap: ROUGH, most, watch: &mut |_, _, _| {} }.from(start)?.x;
     }
-    Ok(Minimum { flat: means.back(found.flat), ..found })
+    let Minimum { x, steps, mut end, errors } =
+        Run { sum: &sum, positions: &all, gap, most, watch: &mut watch }.from(start)?;
+    if end == TrainingEnd::Epochs && most == MOST_STEPS && terms.penalty == 0.0 && terms.loss.is_of_classes() {
+        end = TrainingEnd::NoMinimum;
+    }
+    Ok(Trained { weights: weights(&x), curve, end, epochs: steps as f64, batch: count as usize, errors })
+}
+
+/// Where Newton's method ended.
+struct Minimum {
+    x: Vec<f64>,
+    steps: u64,
+    end: TrainingEnd,
+    errors: Option<Vec<f64>>,
 }
 
 /// Every k-th position, about this share of them.
@@ -116,20 +103,20 @@ struct Run<'a, 'b, R> {
     positions: &'a [usize],
     gap: f64,
     most: u64,
-    watch: WatchNewton<'a>,
+    /// Called after each step with their number, the point and f.
+    watch: &'a mut dyn FnMut(u64, &[f64], f64),
 }
 
 impl<R: RowInputs + Sync> Run<'_, '_, R> {
     fn from(&mut self, mut x: Vec<f64>) -> Result<Minimum, Error> {
         let (sum, positions) = (self.sum, self.positions);
-        let end = |flat, steps, end| Ok(Minimum { flat, steps, end, errors: None });
+        let end = |x, steps, end| Ok(Minimum { x, steps, end, errors: None });
         let Some(mut at) = sum.measure(positions, &x)? else { return end(x, 0, TrainingEnd::Interrupted) };
         if !at.value.is_finite() {
             return end(x, 0, TrainingEnd::Breakdown);
         }
         // What rounding leaves of f where it tends to 0. That of classes only tends to 0 if it has no minimum.
-        let of_classes = matches!(sum.terms.loss, OutputLoss::Logistic | OutputLoss::Softmax);
-        let floor = if of_classes { 0.0 } else { f64::EPSILON * at.value };
+        let floor = if sum.terms.loss.is_of_classes() { 0.0 } else { f64::EPSILON * at.value };
         let (mut curvature, mut region, mut last, mut refinements) = (None::<Curvature>, 0.0, f64::INFINITY, 0);
         for k in 1..=self.most {
             // The matrix of a sum of squares never changes.
@@ -160,11 +147,11 @@ impl<R: RowInputs + Sync> Run<'_, '_, R> {
             let close = region == 0.0 && predicted <= self.gap * after.value.abs() + floor;
             region = if region > REGION[0] { region / REGION[1] } else { 0.0 };
             (x, at) = (next, after);
-            (self.watch)(k, &x, at.value, at.loss);
+            (self.watch)(k, &x, at.value);
             refinements += u64::from(close);
             if close && (self.gap >= ROUGH || moves < STILL || refinements > REFINEMENTS || predicted > 0.25 * last) {
                 let errors = curvature.errors(&at, sum)?;
-                return Ok(Minimum { flat: x, steps: k, end: TrainingEnd::Converged, errors });
+                return Ok(Minimum { x, steps: k, end: TrainingEnd::Converged, errors });
             }
             last = predicted;
         }

@@ -73,6 +73,14 @@ impl Targets {
 }
 
 impl FitTask {
+    /// The shift and the scale of the target: the model computes (y − shift)/scale.
+    pub(crate) fn units(&self) -> (f64, f64) {
+        match self {
+            Self::Regression { mean, deviation } => (*mean, *deviation),
+            Self::Classes { .. } => (0.0, 1.0),
+        }
+    }
+
     /// Infers the task from the rows that have a target, or follows the choice. The sentence says why.
     pub fn infer(table: &DataTable, target: &str, choice: Option<TaskChoice>) -> Result<(Self, String), Error> {
         let column = target_of(table, target)?;

@@ -8,7 +8,6 @@ use crate::{
     Error,
     encoded::EncodedRows,
     network::NetworkModel,
-    newton::{GAP, Minimum, minimum},
     ranks::Ranks,
     scored::MeasuredRows,
     terms::ModelTerms,
@@ -45,14 +44,14 @@ pub enum TrainingEnd {
     NoMinimum,
 }
 
-/// The losses after a round.
+/// The losses of one point that training reached. Both are mean losses without the penalty, so they can be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LearningPoint {
-    /// Passes over the training rows.
+    /// Passes over the training rows, or steps on all of them.
     pub epoch: f64,
-    /// The mean loss on the training rows: for a network that of the batches since the last round.
+    /// The mean loss on a fixed sample of the training rows.
     pub training: f64,
-    /// The mean loss on the held-out rows.
+    /// The mean loss on the held-out rows, if there are any.
     pub held_out: Option<f64>,
 }
 
@@ -79,6 +78,8 @@ pub(crate) struct TrainingLimits<'a> {
     pub(crate) any_stops: &'a dyn Fn(bool) -> bool,
     /// Called after each round with the epochs and the score.
     pub(crate) report: &'a mut dyn FnMut(f64, f64),
+    /// The mean losses on training rows and on held-out rows, without the penalty; `None` if there is no learning curve.
+    pub(crate) losses: &'a mut dyn FnMut(&Weights) -> Option<(f64, Option<f64>)>,
 }
 
 impl<'a> TrainingLimits<'a> {
@@ -87,9 +88,16 @@ impl<'a> TrainingLimits<'a> {
         let (interrupted, any_stops) = (self.interrupted, self.any_stops);
         Stoppable::new(f, move || any_stops(interrupted()))
     }
+
+    /// The point of the learning curve for some weights. A measurement that was stopped is none.
+    pub(crate) fn learned(&mut self, epoch: f64, weights: &Weights) -> Option<LearningPoint> {
+        let (training, held_out) = (self.losses)(weights)?;
+        let is_whole = !training.is_nan() && !held_out.is_some_and(f64::is_nan);
+        is_whole.then_some(LearningPoint { epoch, training, held_out })
+    }
 }
 
-impl<'a> MeasuredRows<'a> {
+impl MeasuredRows<'_> {
     /// The mean loss; `None` without rows. If a rank is interrupted, it is NaN on all of them.
     pub(crate) fn mean_loss(&self, weights: &Weights, space: &mut LayerSpace) -> Option<f64> {
         let (mut z, loss) = (vec![0.0; weights.outputs()], self.task.loss());
@@ -104,28 +112,6 @@ impl<'a> MeasuredRows<'a> {
         }
         (!self.index.is_empty()).then(|| self.ranks.total(sum) / self.index.len() as f64)
     }
-    /// The mean loss as a function of the weights.
-    fn loss_of_weights(self) -> impl FnMut(&Weights) -> Option<f64> + 'a {
-        let mut space = LayerSpace::default();
-        move |weights| self.mean_loss(weights, &mut space)
-    }
-}
-
-/// Fits a linear, logistic or softmax model.
-pub(crate) fn linear(
-    data: ModelTerms<'_, EncodedRows>,
-    held_out: MeasuredRows<'_>,
-    limits: &mut TrainingLimits<'_>,
-) -> Result<Trained, Error> {
-    let widths = vec![data.rows.inputs(), data.outputs];
-    let (mut curve, mut loss_of_weights) = (Vec::new(), held_out.loss_of_weights());
-    let found = minimum(data, GAP, held_out.ranks, limits, &mut |step, flat, _, training| {
-        let held_out = loss_of_weights(&Weights { widths: widths.clone(), flat: flat.to_vec() });
-        curve.push(LearningPoint { epoch: step as f64, training, held_out });
-    })?;
-    let Minimum { flat, steps, end, errors } = found;
-    let batch = held_out.ranks.total(data.index.len() as f64) as usize;
-    Ok(Trained { weights: Weights { widths, flat }, curve, end, epochs: steps as f64, batch, errors })
 }
 
 /// Trains a network with hidden layers.
@@ -134,7 +120,6 @@ pub(crate) fn network(
     terms: &[usize],
     hidden: &[usize],
     validation: MeasuredRows<'_>,
-    held_out: MeasuredRows<'_>,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
     let widths = [&[data.rows.inputs()], hidden, &[data.outputs]].concat();
@@ -144,8 +129,8 @@ pub(crate) fn network(
     let score =
         &mut |_: &Vec<f32>, weights: &Weights| validation.mean_loss(weights, &mut space).unwrap_or(f64::INFINITY);
     let start = model.start(limits.seed);
-    let (f, held_out) = (&mut dealt(model, terms, held_out.ranks), &mut held_out.loss_of_weights());
-    trained(Training { f, start, batch, widths: &widths, rule: StopRule::NETWORK, held_out, score }, limits)
+    let f = &mut dealt(model, terms, validation.ranks);
+    trained(Training { f, start, batch, widths: &widths, rule: StopRule::NETWORK, score }, limits)
 }
 
 /// An objective whose terms are rows of the file, each on the rank that has the row.
@@ -192,8 +177,6 @@ pub(crate) struct Training<'a, V> {
     pub(crate) batch: usize,
     pub(crate) widths: &'a [usize],
     pub(crate) rule: StopRule,
-    /// The mean loss on the held-out rows, if there are any.
-    pub(crate) held_out: &'a mut dyn FnMut(&Weights) -> Option<f64>,
     pub(crate) score: &'a mut dyn FnMut(&V, &Weights) -> f64,
 }
 
@@ -202,7 +185,7 @@ pub(crate) fn trained<V: Elementwise>(
     training: Training<'_, V>,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
-    let Training { f, start, batch, widths, rule, held_out, score } = training;
+    let Training { f, start, batch, widths, rule, score } = training;
     let steps_per_epoch = f.terms().div_ceil(batch) as u64;
     let weights = Weights { widths: widths.to_vec(), flat: start.components() };
     let (seed, cap) = (limits.seed, limits.epochs.unwrap_or(MOST_EPOCHS));
@@ -215,9 +198,7 @@ pub(crate) fn trained<V: Elementwise>(
         now: weights,
         scores: Vec::new(),
         curve: Vec::new(),
-        batches: (0.0, 0),
         end: None,
-        held_out,
         score,
         limits,
     };
@@ -248,18 +229,13 @@ struct TrainingWatch<'a, 'b, V> {
     best: Weights,
     scores: Vec<f64>,
     curve: Vec<LearningPoint>,
-    /// The sum and the number of the values of batches since the last round.
-    batches: (f64, u64),
     end: Option<TrainingEnd>,
-    held_out: &'a mut dyn FnMut(&Weights) -> Option<f64>,
     score: &'a mut dyn FnMut(&V, &Weights) -> f64,
     limits: &'a mut TrainingLimits<'b>,
 }
 
 impl<V: Vector> Observer<V> for &mut TrainingWatch<'_, '_, V> {
     fn step(&mut self, record: &StepRecord, x: &V) -> ControlFlow<()> {
-        self.batches.0 += record.value;
-        self.batches.1 += 1;
         let (stop, scores) = ((self.limits.interrupted)(), (record.k + 1).is_multiple_of(self.round));
         // All ranks score together, or none does. At other steps the run itself stops the others.
         if if scores { (self.limits.any_stops)(stop) } else { stop } {
@@ -271,7 +247,8 @@ impl<V: Vector> Observer<V> for &mut TrainingWatch<'_, '_, V> {
         }
         self.now.flat = x.components();
         let score = (self.score)(x, &self.now);
-        let held_out = (self.held_out)(&self.now);
+        let epoch = (record.k + 1) as f64 / self.steps_per_epoch as f64;
+        let point = self.limits.learned(epoch, &self.now);
         // A measurement that was stopped says nothing.
         if (self.limits.any_stops)((self.limits.interrupted)()) {
             self.end = Some(TrainingEnd::Interrupted);
@@ -281,10 +258,7 @@ impl<V: Vector> Observer<V> for &mut TrainingWatch<'_, '_, V> {
             self.best.flat.clone_from(&self.now.flat);
         }
         self.scores.push(score);
-        let epoch = (record.k + 1) as f64 / self.steps_per_epoch as f64;
-        let training = self.batches.0 / self.batches.1 as f64;
-        self.curve.push(LearningPoint { epoch, training, held_out });
-        self.batches = (0.0, 0);
+        self.curve.extend(point);
         (self.limits.report)(epoch, score);
         self.end = stagnated(&self.scores, self.rule).then_some(TrainingEnd::Converged);
         if self.end.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -80,6 +80,45 @@ fn a_regression_finds_the_coefficients_in_the_units_of_the_file() {
     assert_eq!(fitted.report.importance[0].column, "a");
 }
 
+#[test]
+fn coefficients_are_ordered_by_weight_times_deviation() {
+    let fitted = Data::new(&prices(3000)).fit(&FitOptions { l2: Some(0.0), ..to("y") }).unwrap();
+    let found = &fitted.report.coefficients;
+    let names: Vec<&str> = found.iter().map(|one| one.input.as_str()).collect();
+    assert_eq!(names[..2], ["a", "b"], "the weights are 3 and −2000, their effects 87 and −6");
+    assert!(found.is_sorted_by(|a, b| a.per_deviation.abs() >= b.per_deviation.abs()));
+    for one in found {
+        assert!((one.per_deviation - one.weight * one.deviation).abs() < 1e-12 * one.per_deviation.abs(), "{one:?}");
+        assert_eq!((one.output.as_str(), one.error), ("y", None));
+    }
+    // Uniform numbers between 0 and 100, and a category with the share 1/3.
+    let of = |name: &str| found.iter().find(|one| one.input == name).unwrap().deviation;
+    assert!((of("a") - 100.0 / 12.0_f64.sqrt()).abs() < 0.5 && (of("b") - 0.01 / 12.0_f64.sqrt()).abs() < 1e-4);
+    assert!((of("town = Rome") - (2.0_f64 / 9.0).sqrt()).abs() < 0.01);
+    assert_eq!(fitted.report.points.residuals.len(), 300, "every second of 600 held-out rows");
+}
+
+#[test]
+fn the_learning_curve_has_the_loss_of_the_model_on_both_kinds_of_rows() {
+    // Training and held-out rows are the same ones, and all of them are in the sample.
+    let data = Data::new(&classes(400, &["no", "yes"]));
+    let table = data.read(&ReadOptions::default());
+    let stop = AtomicBool::new(false);
+    for (model, l2) in [(None, 50.0), (Some(ModelFamily::Mlp), 1.0)] {
+        let options = FitOptions { model, l2: Some(l2), ..to("kind") };
+        let watch = &mut FitWatch { report: &mut |_, _| {}, interrupt: &stop };
+        let fitted = fit(&table, Some(&table), &options, watch).unwrap();
+        let Some(Assessment::Classes(scores)) = &fitted.report.held_out else { panic!() };
+        let best =
+            fitted.report.curve.iter().filter_map(|point| point.held_out).map(|loss| (loss - scores.log_loss).abs());
+        assert!(best.fold(f64::INFINITY, f64::min) < 1e-9, "the curve passes through the model, without the penalty");
+        for point in &fitted.report.curve {
+            let held_out = point.held_out.unwrap();
+            assert!((point.training - held_out).abs() < 0.1 * held_out, "{point:?}");
+        }
+    }
+}
+
 fn classes(rows: usize, names: &[&str]) -> String {
     let mut text = String::from("x,color,kind\n");
     for i in 0..rows {

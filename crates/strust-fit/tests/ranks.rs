@@ -106,6 +106,12 @@ fn assert_same(one: &Fitted, many: &Fitted, within: f64) {
     }
     let names = |fitted: &Fitted| fitted.report.importance.iter().map(|i| i.column.clone()).collect::<Vec<_>>();
     assert_eq!(names(one), names(many));
+    assert_eq!(a.deviations.len(), b.deviations.len());
+    assert!(a.deviations.iter().zip(&b.deviations).all(|(a, b)| near(*a, *b, 1e-12)));
+    let (a, b) = (&one.report.points, &many.report.points);
+    assert_eq!((a.roc.len(), a.residuals.len()), (b.roc.len(), b.residuals.len()));
+    let pairs = a.roc.iter().zip(&b.roc).chain(a.residuals.iter().zip(&b.residuals));
+    pairs.for_each(|(a, b)| assert!(near(a.0, b.0, within) && near(a.1, b.1, within), "{a:?} and {b:?}"));
     for (a, b) in one.report.importance.iter().zip(&many.report.importance) {
         assert!(near(a.loss_growth, b.loss_growth, within), "{a:?} and {b:?}");
     }
@@ -116,6 +122,8 @@ fn assert_scores(a: &Assessment, b: &Assessment, within: f64) {
         (Assessment::Classes(a), Assessment::Classes(b)) => {
             assert_eq!((a.rows, &a.confusion), (b.rows, &b.confusion));
             assert!(near(a.log_loss, b.log_loss, within) && near(a.accuracy, b.accuracy, within));
+            assert_eq!(a.auc.is_some(), b.auc.is_some());
+            assert!(near(a.auc.unwrap_or(0.0), b.auc.unwrap_or(0.0), within));
             for (a, b) in a.calibration.iter().zip(&b.calibration) {
                 assert_eq!(a.rows, b.rows);
                 assert!(near(a.predicted, b.predicted, within) && near(a.observed, b.observed, within));

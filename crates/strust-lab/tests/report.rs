@@ -296,7 +296,7 @@ fn sections_checks_and_diagnoses_are_shown_escaped_and_survive_json() {
         description: HOSTILE.into(),
         findings: vec![HOSTILE.into()],
         figures: vec![Shown { stem: "a/b".into(), caption: HOSTILE.into(), figure }],
-        tables: vec![Table { caption: HOSTILE.into(), header: vec![HOSTILE.into()], rows: vec![vec![HOSTILE.into()]] }],
+        tables: vec![Table::new(HOSTILE, HOSTILE, vec![vec![HOSTILE.into()]])],
         checks,
     }];
     one.diagnoses = vec![Diagnosis {

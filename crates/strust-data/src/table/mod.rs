@@ -62,6 +62,8 @@ pub enum CellKind {
     Number(CellForm),
     /// Words.
     Word,
+    /// Any texts, as they are in the file: none of them is blank, and they may all differ.
+    Text,
 }
 
 /// A column with its name.

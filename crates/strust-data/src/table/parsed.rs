@@ -109,7 +109,8 @@ pub(super) struct Parsed {
 pub(super) enum ParsedColumn {
     Skipped,
     Numbers { form: CellForm, values: Vec<f64>, odd: Box<OddCells>, only: bool },
-    Words { codes: Vec<u32>, words: Vec<String>, index: HashMap<String, u32> },
+    /// With `any`, all texts are kept as they are.
+    Words { codes: Vec<u32>, words: Vec<String>, index: HashMap<String, u32>, any: bool },
     TooManyWords,
 }
 
@@ -120,7 +121,10 @@ impl ParsedColumn {
             Use::Skip => Self::Skipped,
             Use::OnlyNumbers => numbers(CellForm::Plain, true),
             Use::As(CellKind::Number(form)) => numbers(form, false),
-            Use::As(CellKind::Word) => Self::Words { codes: Vec::new(), words: Vec::new(), index: HashMap::new() },
+            Use::As(kind @ (CellKind::Word | CellKind::Text)) => {
+                let any = kind == CellKind::Text;
+                Self::Words { codes: Vec::new(), words: Vec::new(), index: HashMap::new(), any }
+            }
         }
     }
 
@@ -151,15 +155,15 @@ impl ParsedColumn {
                     odd.refute(cell, at);
                 }
             }
-            Self::Words { codes, words, index } => {
-                if is_blank(cell) {
+            Self::Words { codes, words, index, any } => {
+                if is_blank(cell) && !*any {
                     codes.push(BLANK);
                     return Ok(());
                 }
                 let text = std::str::from_utf8(cell)
                     .map_err(|_| "the text is not UTF-8: save the file in this encoding".to_string())?;
                 codes.push(code_of(text, words, index));
-                if words.len() > MOST_WORDS {
+                if words.len() > MOST_WORDS && !*any {
                     *self = Self::TooManyWords;
                 }
             }
@@ -173,10 +177,10 @@ impl ParsedColumn {
                 values.extend(more);
                 odd.append(*also);
             }
-            (Self::Words { codes, words, index }, Self::Words { codes: more, words: new, .. }) => {
+            (Self::Words { codes, words, index, any }, Self::Words { codes: more, words: new, .. }) => {
                 let map: Vec<u32> = new.iter().map(|word| code_of(word, words, index)).collect();
                 codes.extend(more.iter().map(|&code| if code == BLANK { BLANK } else { map[code as usize] }));
-                if words.len() > MOST_WORDS {
+                if words.len() > MOST_WORDS && !*any {
                     *self = Self::TooManyWords;
                 }
             }

@@ -16,7 +16,7 @@ use crate::{
     constrain::{FullSumEnd, WeightConstraint, constrained},
     linear::LinearModel,
     network::NetworkModel,
-    newton::{Minimum, minimum},
+    newton::minimum,
     ranks::{NEVER, Ranks},
     split::split,
     task::Targets,
@@ -159,6 +159,7 @@ pub fn fit_arrays(
         interrupted,
         any_stops: &|stop| stop,
         report: &mut |_, score| scores.push(score),
+        losses: &mut |_| None,
     };
     let trained = if options.hidden.is_empty() {
         linear(terms, &task.units.scale, options, &mut limits)?
@@ -180,10 +181,7 @@ fn linear(
         return constrained(&mut LinearModel::new(terms), options.constraint, &factors, end, limits);
     }
     let mut alone = Alone;
-    let ranks = &Ranks::new(&mut alone, &NEVER);
-    let Minimum { flat, steps, end, errors } = minimum(terms, options.tolerance, ranks, limits, &mut |_, _, _, _| {})?;
-    let weights = Weights { widths: vec![terms.rows.inputs(), terms.outputs], flat };
-    Ok(Trained { weights, curve: Vec::new(), end, epochs: steps as f64, batch: terms.index.len(), errors })
+    minimum(terms, options.tolerance, &Ranks::new(&mut alone, &NEVER), limits)
 }
 
 fn network(
@@ -206,8 +204,8 @@ fn network(
     let mut scored = f.clone();
     let score = &mut |x: &Vec<f32>, _: &Weights| scored.mean_loss(x, &held, interrupted);
     let (start, batch) = (f.start(options.seed), network_batch(f.terms()));
-    let (rule, held_out) = (StopRule::NETWORK, &mut |_: &Weights| None);
-    trained(Training { f: &mut f, start, batch, widths: &widths, rule, held_out, score }, limits)
+    let rule = StopRule::NETWORK;
+    trained(Training { f: &mut f, start, batch, widths: &widths, rule, score }, limits)
 }
 
 /// A model that learns from rows as they come: the state of `Auto`.

@@ -33,8 +33,6 @@ pub(super) struct FullSum<'a, R> {
 pub(super) struct Measured {
     /// The number of terms.
     pub(super) count: f64,
-    /// The mean loss, without the penalty.
-    pub(super) loss: f64,
     pub(super) value: f64,
     pub(super) gradient: Vec<f64>,
     /// The mean squared derivative of the loss of a row.
@@ -87,7 +85,7 @@ impl<R: RowInputs + Sync> FullSum<'_, R> {
         sums.iter_mut().for_each(|sum| *sum /= count);
         super::add(&mut sums, terms.penalty, weights);
         let value = loss / count + 0.5 * terms.penalty * super::dot(weights, weights);
-        Ok(Some(Measured { count, loss: loss / count, value, gradient: sums, squares: squares / count, second }))
+        Ok(Some(Measured { count, value, gradient: sums, squares: squares / count, second }))
     }
 
     /// Hv at a point that was measured, also with the penalty; `None` if it was interrupted.
@@ -251,8 +249,8 @@ pub(super) fn means<R: RowInputs + Sync>(
 
 impl CenteredUnits {
     /// The weights and intercepts in the units of the model.
-    pub(super) fn back(&self, mut x: Vec<f64>) -> Vec<f64> {
-        let k = self.outputs;
+    pub(super) fn back(&self, x: &[f64]) -> Vec<f64> {
+        let (mut x, k) = (x.to_vec(), self.outputs);
         let (weights, bias) = x.split_at_mut(self.shift.len() * k);
         for (j, w) in weights.chunks_exact(k).enumerate() {
             let by = (self.model[j] - self.shift[j]) / self.scale[j];

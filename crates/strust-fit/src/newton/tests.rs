@@ -22,7 +22,7 @@ struct Problem<'a> {
 }
 
 impl Problem<'_> {
-    fn fit(&self) -> Minimum {
+    fn fit(&self) -> Trained {
         let index: Vec<usize> = (0..self.rows.rows()).collect();
         let terms = ModelTerms {
             rows: &self.rows,
@@ -41,8 +41,9 @@ impl Problem<'_> {
             interrupted: &|| false,
             any_stops: &|stop| stop,
             report: &mut |_, _| {},
+            losses: &mut |_| None,
         };
-        minimum(terms, GAP, &Ranks::new(&mut Alone, &NEVER), &mut limits, &mut |_, _, _, _| {}).unwrap()
+        minimum(terms, GAP, &Ranks::new(&mut Alone, &NEVER), &mut limits).unwrap()
     }
 
     /// The largest entry of the gradient at a point, relative to the largest at 0, each in the units of its column.
@@ -103,7 +104,7 @@ fn least_squares_end_at_the_closed_form_in_any_units_and_with_any_penalty() {
         let normal = design.transpose() * &design;
         let exact = normal.full_piv_lu().solve(design.transpose() * &right);
         for j in 0..d {
-            let (exact, found) = (exact[(j, 0)] / sizes[j], found.flat[j]);
+            let (exact, found) = (exact[(j, 0)] / sizes[j], found.weights.flat[j]);
             let largest = 1e-6 / sizes[j];
             assert!((exact - found).abs() <= 1e-6 * exact.abs() + largest, "{j}: {exact} and {found}");
         }
@@ -118,7 +119,7 @@ fn columns_that_are_almost_equal_keep_their_weights() {
     let goals: Vec<f64> = values.chunks_exact(2).map(|row| 3.0 * row[0] - 2.0 * row[1]).collect();
     let rows = ArrayRows::Double(&values, 2);
     let problem = Problem { rows, goals: &goals, loss: OutputLoss::Squares, outputs: 1, penalty: 0.0, intercept: true };
-    let found = problem.fit().flat;
+    let found = problem.fit().weights.flat;
     assert!((found[0] - 3.0).abs() < 1e-4 && (found[1] + 2.0).abs() < 1e-4, "{found:?}");
 }
 
@@ -131,7 +132,7 @@ fn equal_columns_share_a_weight() {
     let problem = Problem { rows, goals: &goals, loss: OutputLoss::Squares, outputs: 1, penalty: 0.0, intercept: true };
     let found = problem.fit();
     assert_eq!(found.end, TrainingEnd::Converged);
-    assert!(found.flat.iter().zip([2.0, 2.0, 1.0]).all(|(a, b)| (a - b).abs() < 1e-9), "{:?}", found.flat);
+    assert!(found.weights.flat.iter().zip([2.0, 2.0, 1.0]).all(|(a, b)| (a - b).abs() < 1e-9), "{:?}", found.weights.flat);
 }
 
 /// Classes whose scores are linear, with noise, so that they overlap.
@@ -162,9 +163,9 @@ fn classifiers_end_where_the_gradient_vanishes_dense_and_sparse_with_any_penalty
                 let problem = Problem { rows, goals: &goals, loss, outputs, penalty, intercept: true };
                 let minimum = problem.fit();
                 assert_eq!(minimum.end, TrainingEnd::Converged, "{n} × {d}, {k} classes, penalty {penalty}");
-                let rest = problem.relative_gradient(&minimum.flat);
+                let rest = problem.relative_gradient(&minimum.weights.flat);
                 assert!(rest < 1e-7, "{n} × {d}, {k} classes, penalty {penalty}: {rest:.1e} of the gradient is left");
-                found.push(minimum.flat);
+                found.push(minimum.weights.flat);
             }
             let apart = found[0].iter().zip(&found[1]).fold(0.0_f64, |most, (a, b)| most.max((a - b).abs()));
             assert!(apart < 1e-5, "dense and sparse rows differ by {apart}");
@@ -189,7 +190,7 @@ fn many_inputs_need_only_the_diagonal() {
         Problem { rows, goals: &goals, loss: OutputLoss::Logistic, outputs: 1, penalty: 1.0 / n as f64, intercept: true };
     let found = problem.fit();
     assert_eq!(found.end, TrainingEnd::Converged);
-    assert!(problem.relative_gradient(&found.flat) < 1e-6);
+    assert!(problem.relative_gradient(&found.weights.flat) < 1e-6);
 }
 
 #[test]
@@ -213,7 +214,7 @@ fn standard_errors_are_those_of_the_textbook() {
     let rows = ArrayRows::Double(&values, 1);
     let found =
         Problem { rows, goals: &goals, loss: OutputLoss::Squares, outputs: 1, penalty: 0.0, intercept: true }.fit();
-    let residual = |(x, y): (&f64, &f64)| (y - found.flat[0] * x - found.flat[1]).powi(2);
+    let residual = |(x, y): (&f64, &f64)| (y - found.weights.flat[0] * x - found.weights.flat[1]).powi(2);
     let squares: f64 = values.iter().zip(&goals).map(residual).sum();
     let spread: f64 = values.iter().map(|x| (x - 4.5).powi(2)).sum();
     let error = (squares / 48.0 / spread).sqrt();
@@ -248,8 +249,9 @@ fn a_fit_can_be_interrupted_and_returns_its_last_point() {
         interrupted: &interrupted,
         any_stops: &|stop| stop,
         report: &mut |_, _| {},
+        losses: &mut |_| None,
     };
-    let found = minimum(terms, GAP, &Ranks::new(&mut Alone, &NEVER), &mut limits, &mut |_, _, _, _| {}).unwrap();
+    let found = minimum(terms, GAP, &Ranks::new(&mut Alone, &NEVER), &mut limits).unwrap();
     assert_eq!(found.end, TrainingEnd::Interrupted);
-    assert!(found.steps >= 1 && found.flat.iter().any(|w| w.abs() > 0.1), "{found:?}");
+    assert!(found.epochs >= 1.0 && found.weights.flat.iter().any(|w| w.abs() > 0.1), "{found:?}");
 }

@@ -56,6 +56,13 @@ fn encoder(about: &ModelAbout) -> Result<(), String> {
             }
         }
     }
+    let (found, inputs) = (about.deviations.len(), about.encoder.inputs());
+    if found > 0 && found != inputs {
+        return Err(format!("{found} deviations of {inputs} inputs"));
+    }
+    if let Some(deviation) = about.deviations.iter().find(|deviation| !(deviation.is_finite() && **deviation >= 0.0)) {
+        return Err(format!("an input has the deviation {deviation}"));
+    }
     if let Some(scale) = about.encoder.sparse_scales.iter().find(|scale| !positive(**scale)) {
         return Err(format!("a feature has the scale {scale}"));
     }

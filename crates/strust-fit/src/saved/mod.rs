@@ -105,6 +105,10 @@ pub struct ModelAbout {
     pub data: DataOrigin,
     /// How it was trained.
     pub training: TrainingOrigin,
+    /// The standard deviation of each input of a linear model among the training rows, in the units of the file. It is
+    /// empty for a network.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deviations: Vec<f64>,
 }
 
 /// The data that a model was made from.
@@ -230,10 +234,7 @@ impl FittedModel {
         if self.weights.widths.len() != 2 {
             return None;
         }
-        let (mean, deviation) = match self.about.task {
-            FitTask::Regression { mean, deviation } => (mean, deviation),
-            FitTask::Classes { .. } => (0.0, 1.0),
-        };
+        let (mean, deviation) = self.about.task.units();
         let mut bias: Vec<f64> = self.weights.first_bias().iter().map(|b| mean + deviation * b).collect();
         let mut weights = vec![Vec::with_capacity(self.weights.inputs()); self.weights.outputs()];
         for (j, (shift, scale)) in self.about.encoder.units().into_iter().enumerate() {

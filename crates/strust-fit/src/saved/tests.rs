@@ -47,6 +47,7 @@ fn model(seed: u64) -> FittedModel {
                 l2: 0.0,
                 held_out: None,
             },
+            deviations: vec![],
         },
         weights: Weights { widths, flat },
     }
@@ -89,6 +90,18 @@ fn scores_that_are_not_numbers_are_read_back() {
     let read = back(&model.to_json()).unwrap();
     let Some(Assessment::Regression(scores)) = read.about.training.held_out else { panic!() };
     assert!(scores.r2.is_nan());
+}
+
+#[test]
+fn deviations_are_left_out_without_any_and_checked_otherwise() {
+    let mut model = model(0);
+    assert!(!String::from_utf8(model.to_json()).unwrap().contains("deviations"));
+    model.about.deviations = vec![1.0, 0.0, 0.5, 0.5, 0.5];
+    assert_eq!(back(&model.to_json()).unwrap(), model);
+    model.about.deviations[1] = -1.0;
+    assert!(back(&model.to_json()).unwrap_err().ends_with("an input has the deviation -1"));
+    model.about.deviations.pop();
+    assert!(back(&model.to_safetensors()).unwrap_err().ends_with("4 deviations of 5 inputs"));
 }
 
 #[test]

@@ -54,6 +54,13 @@ impl Series {
         Self { name: name.into(), color, points: points.into_iter().map(|(x, y)| Point::at(x, y)).collect() }
     }
 
+    /// Points without a line.
+    #[must_use]
+    pub fn dots(name: impl Into<String>, color: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        // A point that cannot be drawn makes a gap in the line.
+        Self::line(name, color, points.into_iter().flat_map(|point| [(f64::NAN, f64::NAN), point]).skip(1))
+    }
+
     /// The color of series without a name of their own: thin and gray, counted in the legend.
     pub const OTHERS: usize = usize::MAX;
 }

@@ -115,13 +115,28 @@ pub struct Table {
     pub header: Vec<String>,
     /// Its rows.
     pub rows: Vec<Vec<String>>,
+    /// A bar for each row, drawn behind its first cell; empty for none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bars: Vec<TableBar>,
+}
+
+/// A bar of a row. All bars of a table have the same scale, and it contains 0.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TableBar {
+    /// One end.
+    pub from: f64,
+    /// The other end.
+    pub to: f64,
+    /// A point in between: then the bar is thin, an interval around the point.
+    pub at: Option<f64>,
 }
 
 impl Table {
     /// A table whose columns are named in one line, with ` | ` between them.
     #[must_use]
     pub fn new(caption: impl Into<String>, columns: &str, rows: Vec<Vec<String>>) -> Self {
-        Self { caption: caption.into(), header: columns.split(" | ").map(String::from).collect(), rows }
+        let header = columns.split(" | ").map(String::from).collect();
+        Self { caption: caption.into(), header, rows, bars: Vec::new() }
     }
     /// The same with more columns, whose names may be anything.
     #[must_use]

@@ -17,6 +17,10 @@ const MARKER: f32 = 3.6;
 const BAND: f32 = 0.15;
 /// The opacity of its tail.
 const TAIL: f32 = 0.045;
+/// More points without a line than this are a cloud: they are small and have no values in the page.
+const CLOUD: usize = 100;
+/// The size and the opacity of a point of a cloud.
+const CLOUD_POINT: (f32, f32) = (1.7, 0.45);
 /// Pixels between two markers of a line.
 const STRIDE: f32 = 84.0;
 /// Pixels between two rows of the legend.
@@ -158,7 +162,8 @@ fn line(from: Place, to: Place, ink: Ink) -> Shape {
 /// end.
 fn legend(figure: &Figure, page: f32, top: f32, shapes: &mut Vec<Shape>) -> f32 {
     let (named, others): (Vec<_>, Vec<_>) = figure.series.iter().partition(|series| series.color != Series::OTHERS);
-    let mut entries: Vec<(&str, usize)> = named.iter().map(|series| (series.name.as_str(), series.color)).collect();
+    let mut entries: Vec<(&str, usize, bool)> =
+        named.into_iter().map(|series| (series.name.as_str(), series.color, is_dots(series))).collect();
     let more = entries.len().saturating_sub(MOST_ENTRIES);
     if more > 0 {
         entries.truncate(MOST_ENTRIES);
@@ -168,21 +173,28 @@ fn legend(figure: &Figure, page: f32, top: f32, shapes: &mut Vec<Shape>) -> f32 
         (more, others) => format!("and {} more", more + others),
     };
     if more > 0 || !others.is_empty() {
-        entries.push((&count, Series::OTHERS));
+        entries.push((&count, Series::OTHERS, false));
     }
     let (mut x, mut y) = (EDGE, top);
-    for (full, color) in &entries {
+    for (full, color, dots) in &entries {
         let name = cut(full, TEXT, page - 2.0 * EDGE - KEY.0 - 6.0);
         let end = x + KEY.0 + 6.0 + width(&name, TEXT);
         if x > EDGE && end > page - EDGE {
             (x, y) = (EDGE, y + ROW);
         }
         let mut entry = shift(key(*color), (x, y));
+        entry.retain(|shape| !dots || matches!(shape, Shape::Area { .. }));
         entry.push(text((x + KEY.0 + 6.0, y + 10.5), Label::plain(&name), TEXT, Anchor::Start, Ink::Text));
         shapes.push(Shape::Group { part: SeriesPart::Legend, name: (*full).to_owned(), shapes: entry });
         x += KEY.0 + 6.0 + width(&name, TEXT) + 16.0;
     }
     if entries.is_empty() { y } else { y + ROW + 6.0 }
+}
+
+/// Whether no two points of a series are joined by a line.
+fn is_dots(series: &Series) -> bool {
+    let gap = |point: &Point| !(point.x.is_finite() && point.y.is_finite());
+    series.points.len() > 1 && series.points.windows(2).all(|pair| pair.iter().any(gap))
 }
 
 /// A sample of a series' line with its marker.
@@ -250,6 +262,10 @@ fn bands(run: &[Drawn], color: usize) -> [Option<Shape>; 2] {
 
 /// The lines and markers of a series.
 fn curve(series: &Series, runs: &[Vec<Drawn>], plot: &Plot, order: usize, count: usize) -> Shape {
+    if runs.len() > CLOUD && runs.iter().all(|run| run.len() == 1) {
+        let shapes = runs.iter().flatten().map(|point| cloud_point(point.sample.at, series.color)).collect();
+        return Shape::Group { part: SeriesPart::Curve(Vec::new()), name: series.name.clone(), shapes };
+    }
     let mut shapes = vec![];
     let samples: Vec<Reading> = runs.iter().flatten().map(|point| point.sample).collect();
     shapes.extend(runs.iter().filter(|run| run.len() > 1).map(|run| {
@@ -268,11 +284,20 @@ fn curve(series: &Series, runs: &[Vec<Drawn>], plot: &Plot, order: usize, count:
                 next = next.max(sample.at.0) + STRIDE;
             }
         }
-        if let [single] = run.as_slice() {
+        if let [single] = run.as_slice()
+            && single.low != single.high
+        {
             shapes.push(whisker(single, series.color));
         }
     }
     Shape::Group { part: SeriesPart::Curve(samples), name: series.name.clone(), shapes }
+}
+
+/// A small square.
+fn cloud_point((x, y): Place, color: usize) -> Shape {
+    let (r, opacity) = CLOUD_POINT;
+    let points = vec![(x - r, y - r), (x + r, y - r), (x + r, y + r), (x - r, y + r)];
+    Shape::Area { points, ink: Ink::Series(color), opacity }
 }
 
 /// The band of a single point.

@@ -2,7 +2,7 @@
 
 pub(super) use super::{
     check_list, each,
-    problems::{LOSSES, Linear, Loss, dots, normal, normals},
+    problems::{LOSSES, Linear, Loss, normal, normals},
 };
 pub(super) use crate::prelude::*;
 pub(super) use strust::{

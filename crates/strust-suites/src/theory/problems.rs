@@ -7,7 +7,6 @@ use strust::{
     prelude::*,
     sample::generator,
 };
-use strust_lab::figure::Series;
 
 /// Independent standard normal numbers of a seed.
 pub(crate) fn normals(seed: u64) -> impl FnMut() -> f64 {
@@ -189,12 +188,6 @@ pub(super) fn largest_eigenvalue<V: Vector>(rows: &[&V]) -> f64 {
         }
     }
     estimate
-}
-
-/// Points of a figure without a line.
-pub(super) fn dots(name: &str, color: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
-    // A point that cannot be drawn makes a gap in the line.
-    Series::line(name, color, points.into_iter().flat_map(|point| [point, (f64::NAN, f64::NAN)]))
 }
 
 #[cfg(test)]

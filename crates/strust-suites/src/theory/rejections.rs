@@ -244,7 +244,7 @@ fn table(runs: &[(&RegionConfig, RejectionRun)], c: &RejectionsConfig) -> Table 
 fn cloud(runs: &[(&RegionConfig, RejectionRun)], of: Quotient<RejectionRun>) -> Vec<Series> {
     let series = LOSSES.iter().enumerate().map(|(i, (name, _))| {
         let mine = runs.iter().filter(|(_, run)| run.problem == i).map(|(_, run)| of(run));
-        dots(name, i, mine.map(|at| (at.bound, at.measured)))
+        Series::dots(*name, i, mine.map(|at| (at.bound, at.measured)))
     });
     let ends = runs.iter().map(|(_, run)| of(run).bound).filter(|bound| *bound > 0.0 && bound.is_finite());
     let (low, high) = ends.fold((f64::INFINITY, 0.0_f64), |(a, b), x| (a.min(x), b.max(x)));

@@ -372,7 +372,7 @@ fn errors_figure(runs: &[ModelRun]) -> Shown {
         let mine = of(runs, FACTORIZATION, model);
         // Every tenth trial: enough to see the slope.
         let points = mine.iter().flat_map(|run| run.errors.iter().step_by(10).copied()).collect::<Vec<_>>();
-        dots(name, model, points)
+        Series::dots(*name, model, points)
     });
     Shown::new(
         "theory-second-order-error",
