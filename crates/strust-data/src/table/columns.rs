@@ -7,7 +7,7 @@ use super::{
     BLANK, CellForm, CellKind, Cells, DataTable, ReadOptions,
     cells::{is_blank, number},
     check_columns,
-    dates::{self, DateParts},
+    date_parts::{DateParts, add_parts},
     dropped_target,
     forms::{FormSurvey, first_form, is_readable, is_sentinel},
     listed,
@@ -96,7 +96,7 @@ pub(super) fn read(
             continue;
         }
         unusable::check(guesses.unusable, &paths[0], guesses.layout.target.as_deref(), options.experiment)?;
-        let dates = dates::add_parts(&mut table, options.expected.as_ref(), ranks)?;
+        let dates = add_parts(&mut table, options.expected.as_ref(), ranks)?;
         table.notes = notes(&odd, &dates, &table, options);
         return Ok(table);
     }
