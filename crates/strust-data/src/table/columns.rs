@@ -179,7 +179,7 @@ impl Guesses<'_> {
         }
         let mixed = MixedCells { form: *form, text: &cell.text, wrong: survey.cells, right: best.numbers };
         let at = (&*self.paths[cell.at.0], cell.at.1);
-        self.unusable.insert(j, UnusableColumn::mixed(&name, mixed, ExampleAt::Line(at)));
+        self.unusable.insert(j, UnusableColumn::mixed(&name, &mixed, ExampleAt::Line(at)));
         Ok(Some(Use::Skip))
     }
 
@@ -213,7 +213,7 @@ impl Guesses<'_> {
                 let first = codes.iter().position(|&own| own as usize == code).map(|at| self.ranks.share().row(at));
                 let row = self.ranks.all(&first)?.into_iter().flatten().min().unwrap_or(0);
                 let mixed = MixedCells { form, text: &words[code], wrong: survey.cells - right, right };
-                self.unusable.insert(j, UnusableColumn::mixed(name, mixed, ExampleAt::Row(row)));
+                self.unusable.insert(j, UnusableColumn::mixed(name, &mixed, ExampleAt::Row(row)));
             }
         }
         Ok(again)

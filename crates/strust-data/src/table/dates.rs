@@ -151,7 +151,7 @@ mod tests {
             (DateOrder::MonthFirst, "1/2/1970 12:00 AM", 1.0),
             (DateOrder::MonthFirst, "1/2/1970 6:00 pm", 1.75),
         ] {
-            assert_eq!(order.read(text).map(f64::to_bits), Some(expected).map(f64::to_bits), "{text}");
+            assert_eq!(order.read(text).map(f64::to_bits), Some(f64::to_bits(expected)), "{text}");
         }
         for text in [
             "2024-13-01",
