@@ -78,11 +78,11 @@ fn numbered(table: &DataTable, name: &str, values: &[f64], ranks: &Ranks<'_>) ->
     }
     ranks.largest(&mut ends)?;
     let (first, last) = (-ends[1], ends[2]);
-    if n < LEAST_NUMBERED || ends[0] > 0.0 || last - first != (n - 1) as f64 {
+    if n < LEAST_NUMBERED || ends[0] > 0.0 || (last - first) as usize != n - 1 {
         return Ok(None);
     }
-    let counts_rows = |(place, &value): (usize, &f64)| value - first == table.share.row(place) as f64;
-    let in_order = (first == 0.0 || first == 1.0) && !ranks.any(!values.iter().enumerate().all(counts_rows));
+    let counts_rows = |(place, &value): (usize, &f64)| (value - first) as usize == table.share.row(place);
+    let in_order = [0, 1].contains(&(first as i64)) && !ranks.any(!values.iter().enumerate().all(counts_rows));
     ranks.check()?;
     let lower = name.to_lowercase();
     let mut words = lower.split(|c: char| !c.is_alphanumeric());
@@ -90,9 +90,11 @@ fn numbered(table: &DataTable, name: &str, values: &[f64], ranks: &Ranks<'_>) ->
         return Ok(None);
     }
     let mut counts = vec![0.0; n];
-    values.iter().for_each(|value| counts[(value - first) as usize] += 1.0);
+    for value in values {
+        counts[(value - first) as usize] += 1.0;
+    }
     ranks.add(&mut counts)?;
-    Ok(counts.iter().all(|&count| count == 1.0).then_some((first, last)))
+    Ok(counts.iter().all(|&count| count > 0.0).then_some((first, last)))
 }
 
 /// Sentences about the data, for the person who fits a model. `known` are the rows that have a target, `losses` is what

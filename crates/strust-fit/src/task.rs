@@ -122,7 +122,7 @@ impl FitTask {
         let Some(&first) = known.first() else {
             return Err(Error::file(&table.path, format!("column `{target}` is blank in every row")));
         };
-        if known.iter().all(|&value| value == first) {
+        if known.iter().all(|value| value - first == 0.0) {
             return Err(constant(table, target, &first.to_string()));
         }
         // Differences from the first value do not lose the digits in which the values differ.

@@ -140,7 +140,7 @@ fn wrong_standard_input_is_an_error_that_names_it_and_leaves_no_file() {
             "standard input:3: 1 field, but the first line has 2: is a comma or a quote missing or too many?",
         ),
         (
-            "{\"x\": 1, \"y\": 2}\n{\"x\": {}}\n",
+            "{\"x\": 1, \"y\": 2}\n{\"x\": {\"y\": 1}}\n",
             "standard input:2:7: invalid type: map, expected a number, a text, true, false or null; write one JSON object \
              per line, with numbers, texts, true, false and null",
         ),

@@ -132,7 +132,7 @@ fn a_regression_with_constraints_reports_weights_that_satisfy_them() {
 fn wrong_input_is_an_error_that_says_what_to_do() {
     let folder = Folder::new();
     folder.write("customers.csv", &customers(200));
-    folder.write("dates.csv", "day,y\n2024-01-01,1\n2024-01-02,2\n");
+    folder.write("dates.csv", "day,y\n1/2/2024,1\n1/3/2024,2\n");
     folder.write("other.csv", "p,q\n1,2\n");
     done(&folder, &["fit", "customers.csv", "--target", "churn", "--save", "m.json", "-q"]);
     for (arguments, code, parts) in [
@@ -143,7 +143,11 @@ fn wrong_input_is_an_error_that_says_what_to_do() {
         ),
         (&["fit", "customers.csv"], 2, &["name the column to predict with --target", "`age`"]),
         (&["fit", "nothing.csv", "--target", "y"], 1, &["nothing.csv"]),
-        (&["fit", "dates.csv", "--target", "y"], 1, &["holds dates, such as \"2024-01-01\" in row 1", "--drop day"]),
+        (
+            &["fit", "dates.csv", "--target", "y"],
+            1,
+            &["dates.csv:2: column `day` holds dates, such as \"1/2/2024\"", "--drop day"],
+        ),
         (&["fit", "dates.csv", "--target", "x"], 1, &["there is no column `x`; did you mean `y`?"]),
         (&["fit", "dates.csv"], 2, &["name the column to predict with --target; the columns are `day`, `y`"]),
         (

@@ -7,7 +7,7 @@ use super::{
     BLANK, CellForm, CellKind, Cells, DataTable, ReadOptions,
     cells::{is_blank, number},
     check_columns,
-    dates::{self, DateParts},
+    date_parts::{DateParts, add_parts},
     dropped_target,
     forms::{FormSurvey, first_form, is_readable, is_sentinel},
     listed,
@@ -96,7 +96,7 @@ pub(super) fn read(
             continue;
         }
         unusable::check(guesses.unusable, &paths[0], guesses.layout.target.as_deref(), options.experiment)?;
-        let dates = dates::add_parts(&mut table, options.expected.as_ref(), ranks)?;
+        let dates = add_parts(&mut table, options.expected.as_ref(), ranks)?;
         table.notes = notes(&odd, &dates, &table, options);
         return Ok(table);
     }
@@ -179,7 +179,7 @@ impl Guesses<'_> {
         }
         let mixed = MixedCells { form: *form, text: &cell.text, wrong: survey.cells, right: best.numbers };
         let at = (&*self.paths[cell.at.0], cell.at.1);
-        self.unusable.insert(j, UnusableColumn::mixed(&name, mixed, ExampleAt::Line(at)));
+        self.unusable.insert(j, UnusableColumn::mixed(&name, &mixed, ExampleAt::Line(at)));
         Ok(Some(Use::Skip))
     }
 
@@ -213,7 +213,7 @@ impl Guesses<'_> {
                 let first = codes.iter().position(|&own| own as usize == code).map(|at| self.ranks.share().row(at));
                 let row = self.ranks.all(&first)?.into_iter().flatten().min().unwrap_or(0);
                 let mixed = MixedCells { form, text: &words[code], wrong: survey.cells - right, right };
-                self.unusable.insert(j, UnusableColumn::mixed(name, mixed, ExampleAt::Row(row)));
+                self.unusable.insert(j, UnusableColumn::mixed(name, &mixed, ExampleAt::Row(row)));
             }
         }
         Ok(again)

@@ -124,7 +124,7 @@ fn object(line: TextLine<'_>) -> Result<Vec<(String, JsonCell)>, DataError> {
         let text = wrong.to_string();
         let why = text.split(" at line ").next().unwrap_or_default();
         // The columns of serde_json are bytes.
-        let at = line.text.floor_char_boundary(wrong.column().saturating_sub(1));
+        let at = (0..wrong.column()).rev().find(|&at| line.text.is_char_boundary(at)).unwrap_or(0);
         line.error(at, format!("{why}; write one JSON object per line, with numbers, texts, true, false and null"))
     })
 }

@@ -7,6 +7,7 @@ mod blocks;
 mod cells;
 mod columns;
 mod csv;
+mod date_parts;
 mod dates;
 mod files;
 mod forms;

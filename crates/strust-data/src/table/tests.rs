@@ -151,8 +151,8 @@ fn all_columns_that_cannot_be_used_are_listed_with_an_example_each() {
     let row = |i: usize| {
         let age = if i == 1200 { "forty".into() } else { i.to_string() };
         let day = if i < 2 { String::new() } else { format!("{}/{}/24", 1 + i % 12, 1 + i % 11) };
-        let share = if i % 3 == 0 { i.to_string() } else { format!("{i} %") };
-        format!("{age},{day},{share},{}\n", if i % 2 == 0 { "7" } else { "3+" })
+        let share = if i.is_multiple_of(3) { i.to_string() } else { format!("{i} %") };
+        format!("{age},{day},{share},{}\n", if i.is_multiple_of(2) { "7" } else { "3+" })
     };
     let text = format!("age,start day,share,rooms\n{}", (0..1500).map(row).collect::<String>());
     let message = read(&text).unwrap_err();

@@ -38,6 +38,7 @@ pub(super) struct MixedCells<'a> {
 }
 
 /// The place of an example.
+#[derive(Clone, Copy)]
 pub(super) enum ExampleAt<'a> {
     /// The file and the line.
     Line((&'a Path, u64)),
@@ -47,8 +48,8 @@ pub(super) enum ExampleAt<'a> {
 
 impl UnusableColumn {
     /// A column of numbers or dates with other texts, or with numbers that are written in another way.
-    pub(super) fn mixed(name: &str, mixed: MixedCells<'_>, at: ExampleAt<'_>) -> Self {
-        let MixedCells { form, text, wrong, right } = mixed;
+    pub(super) fn mixed(name: &str, mixed: &MixedCells<'_>, at: ExampleAt<'_>) -> Self {
+        let &MixedCells { form, text, wrong, right } = mixed;
         let (at, row) = match at {
             ExampleAt::Line((path, line)) => (Some((path.into(), line)), String::new()),
             ExampleAt::Row(row) => (None, format!(" in row {}", row + 1)),

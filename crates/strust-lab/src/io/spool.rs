@@ -95,7 +95,9 @@ mod tests {
             [(&["\u{feff} \n", " {\"a\":1}", "\n"][..], "jsonl"), (&["a,b\n", "{,2\n"], "csv"), (&[], "csv")]
         {
             let (sender, received) = sync_channel(9);
-            chunks.iter().for_each(|chunk| sender.send(Ok(chunk.as_bytes().to_vec())).unwrap());
+            for chunk in chunks {
+                sender.send(Ok(chunk.as_bytes().to_vec())).unwrap();
+            }
             drop(sender);
             let spool = Spool::of(&received, &AtomicBool::new(false)).unwrap();
             assert_eq!(std::fs::read_to_string(spool.path()).unwrap(), chunks.concat());
