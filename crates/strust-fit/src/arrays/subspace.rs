@@ -207,7 +207,7 @@ pub fn fit_subspace(
         interrupted,
         any_stops: &|stop| stop,
         report: &mut |_, _| {},
-        losses: &mut |_| None,
+        losses: &mut |_, _| None,
     };
     let (d, stiefel) = (mean.len(), Box::new(Stiefel::new(mean.len(), k)?));
     let Trained { weights, epochs, end, .. } = solved(&mut f, stiefel, start, &[d, k], batch, end, limits)?;
