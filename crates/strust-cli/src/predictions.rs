@@ -67,7 +67,7 @@ impl<'a> PredictionFormat<'a> {
         let probabilities = probabilities.iter().map(|p| format!("{p:.6}"));
         let predicted = self.predicted.then_some(value);
         if !self.json {
-            let texts = kept.chain(predicted).map(|text| csv_field(&text).into());
+            let texts = kept.chain(predicted).map(|text| csv_field(&text));
             return text.push_str(&line(texts.chain(probabilities)));
         }
         let is_number = |text: &str| serde_json::from_str::<serde_json::Number>(text).is_ok();

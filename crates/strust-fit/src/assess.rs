@@ -292,8 +292,8 @@ fn roc(ranked: impl Iterator<Item = (f64, bool)>) -> Option<(f64, Vec<(f64, f64)
         let next = |scores: &[f64], from: usize| scores.get(from).copied().unwrap_or(f64::NEG_INFINITY);
         let score = next(&positive, hits).max(next(&negative, alarms));
         let (before, from) = (hits, alarms);
-        hits += positive[hits..].iter().take_while(|&&other| other == score).count();
-        alarms += negative[alarms..].iter().take_while(|&&other| other == score).count();
+        hits += positive[hits..].iter().take_while(|&&other| other >= score).count();
+        alarms += negative[alarms..].iter().take_while(|&&other| other >= score).count();
         area += (alarms - from) as f64 * (before + hits) as f64 / 2.0;
         let point = (alarms as f64 / all_negative, hits as f64 / all_positive);
         // The curve has the length 2 along its axes.
@@ -361,7 +361,9 @@ mod tests {
     fn by_pairs(rows: &[(f64, bool)]) -> f64 {
         let of = |kind: bool| rows.iter().filter(move |row| row.1 == kind).map(|row| row.0);
         let pairs: Vec<f64> = of(true)
-            .flat_map(|a| of(false).map(move |b| f64::from(u8::from(a > b)) + 0.5 * f64::from(u8::from(a == b))))
+            .flat_map(|a| {
+                of(false).map(move |b| f64::midpoint(f64::from(u8::from(a > b)), f64::from(u8::from(a >= b))))
+            })
             .collect();
         pairs.iter().sum::<f64>() / pairs.len() as f64
     }
@@ -375,7 +377,7 @@ mod tests {
         assert_eq!((points.len(), points[0], points[7]), (8, (0.0, 0.0), (1.0, 1.0)));
         let trapezoids = points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) / 2.0);
         assert!((trapezoids.sum::<f64>() - area).abs() < 1e-12);
-        assert_eq!(roc([(0.1, false), (0.9, true)].into_iter()).unwrap().0, 1.0);
+        assert_eq!(roc([(0.1, false), (0.9, true)].into_iter()), Some((1.0, vec![(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)])));
         assert_eq!(roc([(0.1, true), (0.9, true)].into_iter()), None);
     }
 

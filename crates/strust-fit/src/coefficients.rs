@@ -94,9 +94,13 @@ pub(crate) fn deviations(encoder: &Encoder, on: MeasuredRows<'_>) -> Result<Vec<
         return Ok(Vec::new());
     }
     let mut means = vec![0.0; encoder.inputs()];
-    own.iter().for_each(|&i| rows.for_each(i, |j, value| means[j] += value));
+    for &i in &own {
+        rows.for_each(i, |j, value| means[j] += value);
+    }
     ranks.add(&mut means)?;
-    means.iter_mut().for_each(|mean| *mean /= n);
+    for mean in &mut means {
+        *mean /= n;
+    }
     // A number can have a large mean, so its squares are taken around it. Of all others only those that are not 0 are stored.
     let numbers = rows.numbers();
     let mut squares = vec![0.0; means.len()];

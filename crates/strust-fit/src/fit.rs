@@ -376,7 +376,10 @@ impl FitSetup<'_> {
             interrupted: &|| ranks.is_interrupted(),
             any_stops: &|stop| ranks.any(stop),
             report: watch.report,
-            losses: &mut |weights| Some((sample.mean_loss(weights, space)?, held_out.mean_loss(weights, space))),
+            losses: &mut |epoch, weights| {
+                let training = sample.mean_loss(weights, space)?;
+                Some(LearningPoint { epoch, training, held_out: held_out.mean_loss(weights, space) })
+            },
         };
         let entries = rows.stored_per_row(ranks)? * training.len() as f64;
         self.check_size(rows.inputs(), outputs, training.len(), entries as usize)?;

@@ -78,8 +78,8 @@ pub(crate) struct TrainingLimits<'a> {
     pub(crate) any_stops: &'a dyn Fn(bool) -> bool,
     /// Called after each round with the epochs and the score.
     pub(crate) report: &'a mut dyn FnMut(f64, f64),
-    /// The mean losses on training rows and on held-out rows, without the penalty; `None` if there is no learning curve.
-    pub(crate) losses: &'a mut dyn FnMut(&Weights) -> Option<(f64, Option<f64>)>,
+    /// The losses of some weights at an epoch; `None` if there is no learning curve.
+    pub(crate) losses: &'a mut dyn FnMut(f64, &Weights) -> Option<LearningPoint>,
 }
 
 impl<'a> TrainingLimits<'a> {
@@ -91,9 +91,8 @@ impl<'a> TrainingLimits<'a> {
 
     /// The point of the learning curve for some weights. A measurement that was stopped is none.
     pub(crate) fn learned(&mut self, epoch: f64, weights: &Weights) -> Option<LearningPoint> {
-        let (training, held_out) = (self.losses)(weights)?;
-        let is_whole = !training.is_nan() && !held_out.is_some_and(f64::is_nan);
-        is_whole.then_some(LearningPoint { epoch, training, held_out })
+        let is_whole = |point: &LearningPoint| !point.training.is_nan() && !point.held_out.is_some_and(f64::is_nan);
+        (self.losses)(epoch, weights).filter(is_whole)
     }
 }
 

@@ -159,7 +159,7 @@ pub fn fit_arrays(
         interrupted,
         any_stops: &|stop| stop,
         report: &mut |_, score| scores.push(score),
-        losses: &mut |_| None,
+        losses: &mut |_, _| None,
     };
     let trained = if options.hidden.is_empty() {
         linear(terms, &task.units.scale, options, &mut limits)?

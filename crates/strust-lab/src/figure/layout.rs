@@ -160,14 +160,11 @@ fn line(from: Place, to: Place, ink: Ink) -> Shape {
 
 /// The legend, in rows above the plot. Of very many series it names the first ones, and counts the rest. Returns its lower
 /// end.
-fn legend(figure: &Figure, page: f32, top: f32, shapes: &mut Vec<Shape>) -> f32 {
+fn legend<'a>(figure: &'a Figure, page: f32, top: f32, shapes: &mut Vec<Shape>) -> f32 {
     let (named, others): (Vec<_>, Vec<_>) = figure.series.iter().partition(|series| series.color != Series::OTHERS);
-    let mut entries: Vec<(&str, usize, bool)> =
-        named.into_iter().map(|series| (series.name.as_str(), series.color, is_dots(series))).collect();
-    let more = entries.len().saturating_sub(MOST_ENTRIES);
-    if more > 0 {
-        entries.truncate(MOST_ENTRIES);
-    }
+    let more = named.len().saturating_sub(MOST_ENTRIES);
+    let entry = |series: &'a Series| (series.name.as_str(), series.color, is_dots(series));
+    let mut entries: Vec<(&str, usize, bool)> = named.into_iter().take(MOST_ENTRIES).map(entry).collect();
     let count = match (more, others.len()) {
         (0, others) => plural(others, "other"),
         (more, others) => format!("and {} more", more + others),

@@ -55,13 +55,13 @@ fn markup_in_names_is_escaped() {
 
 #[test]
 fn many_points_without_a_line_are_a_cloud() {
-    for (count, small) in [(50, false), (150, true)] {
-        let dots = Series::dots("rows", 0, (0..count).map(|k| (f64::from(k), f64::from(k * k % 7))));
+    for (count, small) in [(50_usize, false), (150, true)] {
+        let dots = Series::dots("rows", 0, (0..count).map(|k| (k as f64, (k * k % 7) as f64)));
         let svg = figure(vec![dots], false).svg(Theme::Inline);
         assert_eq!(well_formed(&svg), Ok(()));
         // The axes have lines, but neither the points nor their sample in the legend.
         assert!(!svg.contains("stroke:var(--figure-0"), "{svg}");
-        assert_eq!(svg.matches("<polygon").count() as i32, count + 1);
+        assert_eq!(svg.matches("<polygon").count(), count + 1);
         assert_eq!(svg.contains("data-points=\"\""), small);
     }
 }
