@@ -1,6 +1,9 @@
 //! The report of a fit: learning curve, confusion matrix, calibration or residuals, and the features that matter.
 
-use crate::tables::{self, shown_share};
+use crate::{
+    fit_constraints,
+    tables::{self, shown_share},
+};
 use strust_fit::{
     Fitted,
     assess::{Assessment, CalibrationBin, ClassAssessment, NumberAssessment},
@@ -33,6 +36,7 @@ pub fn html(fitted: &Fitted, verdict: &str) -> String {
         Assessment::Classes(scores) => classes(scores, names, which),
         Assessment::Regression(scores) => numbers(scores, &about.target, which),
     });
+    sections.extend(fit_constraints::section(&fitted.report.constraints));
     // A fit that was stopped has not examined them.
     if !fitted.report.importance.is_empty() {
         sections.push(features(&fitted.report.importance, which));

@@ -3,7 +3,7 @@
 use crate::{
     CommandFailure, CommandResult,
     args::{Network, Shared},
-    fit::{counted, grouped, input_files, read, scored},
+    fit::{counted, grouped, input_files, place, read, scored, scored_at},
     fit_page::number,
     session::{self, print, print_data, print_json},
     show::{Activity, heading, table, warning},
@@ -206,12 +206,14 @@ fn facts(model: &FittedModel) -> Vec<(&'static str, String)> {
         ("version", format!("strust {}", about.version)),
     ];
     if let Some(scores) = &training.held_out {
-        facts.insert(4, ("scores", scored(scores, "held-out")));
+        let place = place(scores, "held-out", training.folds);
+        facts.insert(4, ("scores", scored_at(scores, &place, None, training.folds.is_some())));
     }
-    let constraint = about.constraint;
+    let constraint = &about.constraint;
     let parts =
         [(constraint.nonnegative, "weights ≥ 0"), (constraint.sum_to_one, "sum 1"), (constraint.unit_norm, "norm 1")];
-    let held: Vec<&str> = parts.iter().filter(|(holds, _)| *holds).map(|(_, part)| *part).collect();
+    let held = parts.iter().filter(|(holds, _)| *holds).map(|(_, part)| *part);
+    let held: Vec<&str> = held.chain(constraint.rules.iter().map(String::as_str)).collect();
     if !held.is_empty() {
         facts.push(("constraint", held.join(", ")));
     }

@@ -4,73 +4,33 @@ use crate::{
     Error,
     assess::{Assessment, assess, at_once},
     checks,
-    constrain::{FullSumEnd, VIOLATION, WeightConstraint, constrained},
+    choose::{self, NetworkTrial},
+    constrain::{ConstraintEffect, VIOLATION, WeightConstraint, WeightRule, input_names, violation},
     importance::{Importance, importance},
-    linear::LinearModel,
     ranks::Ranks,
     saved::{DataOrigin, FORMAT, FittedModel, ModelAbout, ModelFamily, TrainingOrigin},
     scored::{MeasuredRows, ScoredRows, goals, whole_target},
+    setup::FitSetup,
     split::split,
     table::{Cells, DataTable},
-    task::{FitTask, TaskChoice},
-    terms::ModelTerms,
-    train::{self, LearningPoint, Trained, TrainingEnd, TrainingLimits, dealt},
+    tails,
+    task::FitTask,
+    train::{LearningPoint, Trained, TrainingEnd},
     transform::{Encoder, EncodingLosses, Standardize},
 };
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use strust::ranks::{Alone, Group};
-use strust_data::{limits, words::plural};
+use strust_data::words::plural;
 
-/// The share of the training rows on which a network is scored while it learns.
-const VALIDATION: f64 = 0.1;
-/// The widths of the hidden layers, if the user names none.
-pub const HIDDEN: &[usize] = &[100];
+pub use crate::options::{FitOptions, HIDDEN};
 
-/// What to fit.
-#[derive(Debug, Clone)]
-pub struct FitOptions {
-    /// The column to predict; `None` for the labels of LIBSVM text and images.
-    pub target: Option<String>,
-    /// The task; inferred by default.
-    pub task: Option<TaskChoice>,
-    /// The kind of model; by default the linear one of the task.
-    pub model: Option<ModelFamily>,
-    /// The widths of the hidden layers of a network.
-    pub hidden: Vec<usize>,
-    /// The share of rows to hold out, in [0, 1).
-    pub test_share: f64,
-    /// The seed of the split, the start and the mini-batches.
-    pub seed: u64,
-    /// The most epochs.
-    pub epochs: Option<u64>,
-    /// L in f = (1/n)(Σ loss + (L/2)‖W‖²). By default 1, and 0 for constrained regressions.
-    pub l2: Option<f64>,
-    /// Whether the model has intercepts.
-    pub intercept: bool,
-    /// Whether features are standardized.
-    pub standardize: bool,
-    /// Constraints on the weights.
-    pub constraint: WeightConstraint,
-}
-
-impl Default for FitOptions {
-    fn default() -> Self {
-        Self {
-            target: None,
-            task: None,
-            model: None,
-            hidden: HIDDEN.to_vec(),
-            test_share: 0.2,
-            seed: 0,
-            epochs: None,
-            l2: None,
-            intercept: true,
-            standardize: true,
-            constraint: WeightConstraint::default(),
-        }
-    }
-}
+/// The share of the rows that is held out by default.
+const TEST: f64 = 0.2;
+/// Fewer rows than this are scored by cross-validation: a fifth of them would say little.
+const FEW: usize = 200;
+/// So few rows cannot be dealt into parts.
+const TOO_FEW: usize = 10;
 
 /// What a person should know about a fit.
 #[derive(Debug, Clone, Serialize)]
@@ -87,6 +47,12 @@ pub struct FitReport {
     pub held_out: Option<Assessment>,
     /// The features that matter.
     pub importance: Vec<Importance>,
+    /// What the constraints do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<ConstraintEffect>,
+    /// A network that is better on a part of the training rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkTrial>,
 }
 
 /// A model and its report.
@@ -177,12 +143,13 @@ pub fn fit_on(
     let target = table.target_name(options.target.as_deref())?;
     let whole = whole_target(table, &target, ranks)?;
     ranks.proceed()?;
-    let (task, why) = FitTask::infer(&whole, &target, options.task)?;
-    let task = without_shift(task, options);
+    let (task, why) = FitTask::infer(&whole, &target, options.task, options.regression)?;
+    let mut task = without_shift(task, options);
     let family = family(&task, options)?;
     let (targets, known) = task.targets(&whole, &target)?;
     drop(whole);
-    let share = if test.is_some() { 0.0 } else { options.test_share };
+    let in_folds = test.is_none() && options.test_share.is_none() && (TOO_FEW..FEW).contains(&known.len());
+    let share = if test.is_some() || in_folds { 0.0 } else { options.test_share.unwrap_or(TEST) };
     let (training, held) = split(&targets, &known, share, options.seed, 0);
     if training.len() < 2 {
         return Err(Error::file(&table.path, "fewer than two rows to learn from"));
@@ -195,23 +162,63 @@ pub fn fit_on(
     let (rows, losses) = ranks.agree(encoder.encode(table, ranks.interrupt()))?;
     let losses = losses.with_all_blanks(&encoder, ranks)?;
     let own = ScoredRows { goals: goals(&task, &targets, table), rows, targets, index: held };
+    let l2 = options.l2.unwrap_or_else(|| default_l2(family, &options.constraint));
+    let rules = match &options.constraint {
+        none if !none.is_active() => Vec::new(),
+        constraint => WeightRule::all(constraint, &input_names(&encoder))?,
+    };
+    if let FitTask::Regression { huber: Some(_), .. } = task {
+        let whole = MeasuredRows { data: &own, index: &training, task: &task, ranks };
+        let pilot = FitSetup {
+            family,
+            l2,
+            epochs: options.epochs,
+            encoder: &encoder,
+            task: &task,
+            rules: &rules,
+            options,
+            ranks,
+        };
+        let bound = pilot.huber_bound(whole)?;
+        if let FitTask::Regression { huber, .. } = &mut task {
+            *huber = Some(bound);
+        }
+    }
     let of_own = |index| MeasuredRows { data: &own, index, task: &task, ranks };
     let mut remarks = checks::remarks(table, &target, of_own(&known), &encoder, &losses, &identifiers)?;
+    remarks.extend(tails::advice(&target, &task, &own.targets, &known));
     let other = test.map(|test| ScoredRows::read(test, &encoder, &task, &target, ranks)).transpose()?;
     let held_out = match &other {
         Some(data) => MeasuredRows { data, index: &data.index, task: &task, ranks },
         None => of_own(&own.index),
     };
 
-    let l2 = options.l2.unwrap_or_else(|| default_l2(family, options.constraint));
-    let setup = FitSetup { family, l2, encoder: &encoder, task: &task, options, ranks };
-    let trained = setup.train(of_own(&training), held_out, watch)?;
+    let mut setup =
+        FitSetup { family, l2, epochs: options.epochs, encoder: &encoder, task: &task, rules: &rules, options, ranks };
+    if options.choose_l2 {
+        let (l2, note) = choose::penalty(&setup, of_own(&training))?;
+        setup.l2 = l2;
+        remarks.push(note);
+    }
+    if options.choose_model {
+        let trial = choose::between_models(&setup, of_own(&training))?;
+        remarks.push(trial.choice());
+        if trial.is_better {
+            (setup.family, setup.l2) = (ModelFamily::Mlp, options.l2.unwrap_or(1.0));
+        }
+    }
+    let trained = setup.train(of_own(&training), held_out, watch.report)?;
     ranks.check()?;
     let mut model = FittedModel {
         about: setup.about(table, &target, &trained, (training.len(), held_out.index.len())),
         weights: trained.weights,
     };
-    check_constraint(&model)?;
+    check_constraint(&model, &rules)?;
+    let ended = model.about.training.end;
+    let constraints = match ended {
+        TrainingEnd::Interrupted => Vec::new(),
+        _ => unless_stopped(setup.effects(of_own(&training), &model.weights))?.unwrap_or_default(),
+    };
     let most = at_once(&model.weights);
     let mut few = false;
     let mut measured = |on: MeasuredRows<'_>| {
@@ -225,13 +232,22 @@ pub fn fit_on(
             scores => scores,
         }
     };
-    let scores = (!held_out.index.is_empty()).then(|| measured(held_out)).transpose()?;
-    let judged = if scores.is_some() { held_out } else { of_own(&training) };
+    let judged = if held_out.index.is_empty() { of_own(&training) } else { held_out };
+    let scores = match ended {
+        TrainingEnd::Interrupted if in_folds => None,
+        _ if in_folds => unless_stopped(choose::scores_in_folds(&setup, of_own(&training)))?,
+        _ => (!held_out.index.is_empty()).then(|| measured(held_out)).transpose()?,
+    };
     let importance = importance(&encoder, &model.weights, judged, options.seed)?;
     let on_training = measured(of_own(&training))?;
     if few {
         remarks.push(format!("the fit was stopped, so it is scored on at most {}", plural(most, "row")));
     }
+    let network = match ended {
+        TrainingEnd::Interrupted => None,
+        _ => unless_stopped(choose::quick_trial(&setup, of_own(&training)))?.flatten(),
+    };
+    model.about.training.folds = (in_folds && scores.is_some()).then_some(choose::FOLDS);
     model.about.training.held_out.clone_from(&scores);
     let report = FitReport {
         task: described(&task, &why),
@@ -240,6 +256,8 @@ pub fn fit_on(
         training: on_training,
         held_out: scores,
         importance,
+        constraints,
+        network,
     };
     Ok(Fitted { model, report })
 }
@@ -264,10 +282,18 @@ pub fn evaluate(
 }
 
 /// Without an intercept, a mean of the target would be one.
-fn without_shift(task: FitTask, options: &FitOptions) -> FitTask {
-    match task {
-        FitTask::Regression { deviation, .. } if !options.intercept => FitTask::Regression { mean: 0.0, deviation },
-        task => task,
+fn without_shift(mut task: FitTask, options: &FitOptions) -> FitTask {
+    if let (FitTask::Regression { mean, .. }, false) = (&mut task, options.intercept) {
+        *mean = 0.0;
+    }
+    task
+}
+
+/// What was found, or `None` if the search for it was stopped: there is a model already.
+fn unless_stopped<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
+    match found {
+        Err(Error::Interrupted) => Ok(None),
+        found => found.map(Some),
     }
 }
 
@@ -290,16 +316,23 @@ fn family(task: &FitTask, options: &FitOptions) -> Result<ModelFamily, Error> {
         let task = described(task, "");
         return refuse(format!("--model {} does not fit {task}; use {} or mlp", chosen.name(), linear.name()));
     }
+    let is_network = chosen == ModelFamily::Mlp || options.choose_model;
+    if options.choose_l2 && chosen == ModelFamily::Mlp {
+        return refuse("--l2 auto is for linear models: give a network a number".into());
+    }
+    if options.constraint.is_active() && options.choose_model {
+        return refuse("constraints are for linear models: leave out --model auto".into());
+    }
     if options.constraint.is_active() && !matches!(chosen, ModelFamily::Linear | ModelFamily::Logistic) {
         return refuse(format!(
             "constraints are for models with one output, linear and logistic, not {}",
             chosen.name()
         ));
     }
-    if chosen == ModelFamily::Mlp && (options.hidden.is_empty() || options.hidden.contains(&0)) {
+    if is_network && (options.hidden.is_empty() || options.hidden.contains(&0)) {
         return refuse("--hidden must name at least one width, each at least 1".into());
     }
-    if chosen == ModelFamily::Mlp && !options.intercept {
+    if is_network && !options.intercept {
         return refuse("--no-intercept is for linear models: a network always has them".into());
     }
     Ok(chosen)
@@ -307,87 +340,15 @@ fn family(task: &FitTask, options: &FitOptions) -> Result<ModelFamily, Error> {
 
 /// With a penalty every problem has a solution, and a network does not learn a few rows by heart. A constrained regression
 /// has a solution without it.
-fn default_l2(family: ModelFamily, constraint: WeightConstraint) -> f64 {
+fn default_l2(family: ModelFamily, constraint: &WeightConstraint) -> f64 {
     if family == ModelFamily::Linear && constraint.is_active() { 0.0 } else { 1.0 }
 }
 
-/// All that training needs to know.
-struct FitSetup<'a> {
-    family: ModelFamily,
-    l2: f64,
-    encoder: &'a Encoder,
-    task: &'a FitTask,
-    options: &'a FitOptions,
-    ranks: &'a Ranks<'a>,
-}
-
 impl FitSetup<'_> {
-    fn train(
-        &self,
-        own: MeasuredRows<'_>,
-        held_out: MeasuredRows<'_>,
-        watch: &mut FitWatch<'_>,
-    ) -> Result<Trained, Error> {
-        let (loss, outputs) = (self.task.loss(), self.task.outputs());
-        let (ranks, share) = (self.ranks, self.ranks.share());
-        let MeasuredRows { data: ScoredRows { rows, targets, goals, .. }, index: training, .. } = own;
-        let index = share.places(training);
-        let data = ModelTerms {
-            rows,
-            index: &index,
-            goals,
-            weights: None,
-            units: None,
-            loss,
-            outputs,
-            penalty: self.l2 / training.len() as f64,
-            intercept: self.options.intercept,
-        };
-        let mut limits = TrainingLimits {
-            epochs: self.options.epochs,
-            seed: self.options.seed,
-            interrupted: &|| ranks.is_interrupted(),
-            any_stops: &|stop| ranks.any(stop),
-            report: watch.report,
-        };
-        let entries = rows.stored_per_row(ranks)? * training.len() as f64;
-        self.check_size(rows.inputs(), outputs, training.len(), entries as usize)?;
-        if self.family == ModelFamily::Mlp {
-            let (learned, validation) = split(targets, training, VALIDATION, self.options.seed, 1);
-            let validation = MeasuredRows { index: &validation, ..own };
-            let index = share.places(&learned);
-            let data = ModelTerms { index: &index, ..data };
-            return train::network(data, &learned, &self.options.hidden, validation, held_out, &mut limits);
-        }
-        if self.options.constraint.is_active() {
-            let mut f = dealt(LinearModel::new(data), training, ranks);
-            return constrained(&mut f, self.options.constraint, &self.factors(), FullSumEnd::default(), &mut limits);
-        }
-        train::linear(data, training, held_out, &mut limits)
-    }
-
-    /// Refuses a model that is far larger than the training rows explain: one index of LIBSVM text can be a billion.
-    fn check_size(&self, inputs: usize, outputs: usize, rows: usize, entries: usize) -> Result<(), Error> {
-        if self.family == ModelFamily::Mlp {
-            let widths = [&[inputs], &*self.options.hidden, &[outputs]].concat();
-            return limits::network(&widths, rows, size_of::<f32>(), entries).map_err(|why| {
-                Error::Option(format!("{why}: use smaller widths in --hidden, or --drop columns with many categories"))
-            });
-        }
-        let most = limits::weights(entries);
-        if inputs.saturating_mul(outputs) > most {
-            return Err(Error::Option(format!(
-                "{inputs} inputs × {outputs} outputs are more than the {most} weights that {entries} entries of the \
-                 training rows allow: use fewer columns or classes"
-            )));
-        }
-        Ok(())
-    }
-
     /// All of the model but its weights, made from this many training rows and held-out rows.
     fn about(&self, table: &DataTable, target: &str, trained: &Trained, rows: (usize, usize)) -> ModelAbout {
         let Self { family, l2, encoder, task, options, .. } = self;
-        let method = if options.constraint.is_active() { "str-sqp" } else { "auto" };
+        let method = if !self.rules.is_empty() { "str-sqp" } else { "auto" };
         let words = table.column(target).is_some_and(|column| matches!(column.cells, Cells::Words { .. }));
         ModelAbout {
             format: FORMAT.into(),
@@ -397,7 +358,7 @@ impl FitSetup<'_> {
             task: (*task).clone(),
             target_is_words: words,
             intercept: options.intercept,
-            constraint: options.constraint,
+            constraint: options.constraint.clone(),
             order: table.order.clone(),
             encoder: (*encoder).clone(),
             data: DataOrigin {
@@ -415,25 +376,16 @@ impl FitSetup<'_> {
                 end: trained.end,
                 l2: *l2,
                 held_out: None,
+                folds: None,
             },
         }
-    }
-
-    /// cⱼ: a weight in the units of the file is cⱼ times the weight of the model.
-    fn factors(&self) -> Vec<f64> {
-        let deviation = if let FitTask::Regression { deviation, .. } = self.task { *deviation } else { 1.0 };
-        self.encoder.units().iter().map(|(_, scale)| deviation / scale).collect()
     }
 }
 
 /// A model that does not satisfy its constraint is not a result.
-fn check_constraint(model: &FittedModel) -> Result<(), Error> {
-    let constraint = model.about.constraint;
-    if !constraint.is_active() {
-        return Ok(());
-    }
+fn check_constraint(model: &FittedModel, rules: &[WeightRule]) -> Result<(), Error> {
     let (weights, _) = model.weights_in_units().unwrap_or_default();
-    let violation = constraint.violation(&weights[0]);
+    let violation = weights.first().map_or(0.0, |weights| violation(rules, weights));
     if violation <= VIOLATION {
         return Ok(());
     }

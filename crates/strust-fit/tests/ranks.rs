@@ -178,7 +178,7 @@ fn a_csv_file_gives_the_same_fit_on_any_number_of_ranks() {
     for (options, within) in [
         (FitOptions { ..to("price") }, 1e-9),
         (FitOptions { ..to("kind") }, 1e-9),
-        (FitOptions { intercept: false, test_share: 0.0, ..to("price") }, 1e-9),
+        (FitOptions { intercept: false, test_share: Some(0.0), ..to("price") }, 1e-9),
         (FitOptions { standardize: false, epochs: Some(5), ..to("kind") }, 1e-9),
         (
             FitOptions {
@@ -255,7 +255,7 @@ fn libsvm_text_and_arrays_are_dealt_out_plain_and_compressed() {
     let npy = [b"\x93NUMPY\x01\x00", &[header.len() as u8, 0][..], header.as_bytes(), &npy].concat();
     for (path, options) in [
         (folder.write("a.svm", &svm), FitOptions::default()),
-        (folder.write("b.svm.gz", gzip(svm.as_bytes())), FitOptions { test_share: 0.5, ..FitOptions::default() }),
+        (folder.write("b.svm.gz", gzip(svm.as_bytes())), FitOptions { test_share: Some(0.5), ..FitOptions::default() }),
         (folder.write("c.npy", &npy), to("column3")),
         (folder.write("d.npy.gz", gzip(&npy)), to("3")),
     ] {
@@ -282,7 +282,7 @@ fn held_out_rows_of_another_file_are_scored_together() {
 fn more_ranks_than_rows_are_right() {
     let folder = Folder::new();
     let path = folder.write("few.csv", "x,y\n1,2.5\n2,4.5\n4,8\n5,10.5\n");
-    let options = FitOptions { test_share: 0.0, epochs: Some(3), ..to("y") };
+    let options = FitOptions { test_share: Some(0.0), epochs: Some(3), ..to("y") };
     let [one, ..] = on_ranks(&path, None, &options);
     for many in on_threads(6, LIMIT, |mut rank| fitted(&path, None, &options, &mut rank).unwrap()) {
         assert_same(&one, &many, 1e-9);

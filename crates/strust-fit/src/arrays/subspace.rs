@@ -209,7 +209,7 @@ pub fn fit_subspace(
         report: &mut |_, _| {},
     };
     let (d, stiefel) = (mean.len(), Box::new(Stiefel::new(mean.len(), k)?));
-    let Trained { weights, epochs, end, .. } = solved(&mut f, stiefel, start, &[d, k], batch, end, limits)?;
+    let (Trained { weights, epochs, end, .. }, _) = solved(&mut f, stiefel, start, &[d, k], batch, end, limits)?;
     Ok(ArrayFrame { frame: orthonormal(MatRef::from_column_major_slice(&weights.flat, d, k)), epochs, end })
 }
 

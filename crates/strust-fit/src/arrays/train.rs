@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Error,
-    constrain::{FullSumEnd, WeightConstraint, constrained, on_all_rows},
+    constrain::{FullSumEnd, WeightConstraint, WeightRule, constrained, numbered, on_all_rows},
     linear::LinearModel,
     network::NetworkModel,
     split::split,
@@ -185,7 +185,8 @@ fn linear(
     let end = FullSumEnd { tolerance: options.tolerance, settled: Some(settled) };
     if options.constraint.is_active() {
         let factors: Vec<f64> = scales.iter().map(|scale| options.target_scale / scale).collect();
-        return constrained(&mut f, options.constraint, &factors, end, limits);
+        let rules = WeightRule::all(&options.constraint, &numbered(factors.len()))?;
+        return constrained(&mut f, &rules, &factors, end, limits);
     }
     let widths = [terms.rows.inputs(), terms.outputs];
     let start = vec![0.0; f.parameters()];
@@ -212,7 +213,7 @@ fn network(
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
     let targets = match terms.loss {
-        OutputLoss::Squares => Targets::Numbers(terms.goals.to_vec()),
+        OutputLoss::Squares | OutputLoss::Huber(_) => Targets::Numbers(terms.goals.to_vec()),
         _ => Targets::Classes(terms.goals.iter().map(|&class| class as u32).collect()),
     };
     let interrupted = limits.interrupted;
