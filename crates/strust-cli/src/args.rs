@@ -198,6 +198,7 @@ Examples:  strust fit census.csv --target income
            strust fit houses.csv --target price --test houses-2024.csv --save houses.json
            strust fit digits.csv.gz --target 65 --model mlp --hidden 64,32
            strust fit a9a.xz
+           strust fit ads.csv --target sales --monotone price=down --constraint 'tv <= radio'
            strust fit funds.csv --target index --nonnegative --sum-to-one --no-intercept";
 
 /// What to fit, and what to write.

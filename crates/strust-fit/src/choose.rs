@@ -149,7 +149,11 @@ pub(crate) fn quick_trial(setup: &FitSetup<'_>, own: MeasuredRows<'_>) -> Result
     let epochs = epochs.min(*TRIAL_EPOCHS.end()).min(options.epochs.map_or(usize::MAX, |most| most as usize));
     let rows = drawn(own, TRIAL_ROWS, options.seed);
     let short = FitSetup { epochs: Some(epochs as u64), ..*setup };
-    let trial = between_models(&short, MeasuredRows { index: &rows, ..own })?;
+    let trial = match between_models(&short, MeasuredRows { index: &rows, ..own }) {
+        // A network of these rows would be too large.
+        Err(Error::Option(_)) => return Ok(None),
+        trial => trial?,
+    };
     let worth = score(&trial.network) - score(&trial.linear) >= WORTH;
     Ok((trial.is_better && worth).then_some(trial))
 }

@@ -167,22 +167,11 @@ pub fn fit_on(
         none if !none.is_active() => Vec::new(),
         constraint => WeightRule::all(constraint, &input_names(&encoder))?,
     };
-    if let FitTask::Regression { huber: Some(_), .. } = task {
-        let whole = MeasuredRows { data: &own, index: &training, task: &task, ranks };
-        let pilot = FitSetup {
-            family,
-            l2,
-            epochs: options.epochs,
-            encoder: &encoder,
-            task: &task,
-            rules: &rules,
-            options,
-            ranks,
-        };
-        let bound = pilot.huber_bound(whole)?;
-        if let FitTask::Regression { huber, .. } = &mut task {
-            *huber = Some(bound);
-        }
+    let epochs = options.epochs;
+    let mut setup = FitSetup { family, l2, epochs, encoder: &encoder, rules: &rules, options, ranks };
+    if options.regression.huber {
+        let bound = setup.huber_bound(MeasuredRows { data: &own, index: &training, task: &task, ranks })?;
+        task = task.with_huber(bound);
     }
     let of_own = |index| MeasuredRows { data: &own, index, task: &task, ranks };
     let mut remarks = checks::remarks(table, &target, of_own(&known), &encoder, &losses, &identifiers)?;
@@ -193,8 +182,6 @@ pub fn fit_on(
         None => of_own(&own.index),
     };
 
-    let mut setup =
-        FitSetup { family, l2, epochs: options.epochs, encoder: &encoder, task: &task, rules: &rules, options, ranks };
     if options.choose_l2 {
         let (l2, note) = choose::penalty(&setup, of_own(&training))?;
         setup.l2 = l2;
@@ -210,7 +197,7 @@ pub fn fit_on(
     let trained = setup.train(of_own(&training), held_out, watch.report)?;
     ranks.check()?;
     let mut model = FittedModel {
-        about: setup.about(table, &target, &trained, (training.len(), held_out.index.len())),
+        about: setup.about(table, &target, &task, &trained, (training.len(), held_out.index.len())),
         weights: trained.weights,
     };
     check_constraint(&model, &rules)?;
@@ -346,8 +333,15 @@ fn default_l2(family: ModelFamily, constraint: &WeightConstraint) -> f64 {
 
 impl FitSetup<'_> {
     /// All of the model but its weights, made from this many training rows and held-out rows.
-    fn about(&self, table: &DataTable, target: &str, trained: &Trained, rows: (usize, usize)) -> ModelAbout {
-        let Self { family, l2, encoder, task, options, .. } = self;
+    fn about(
+        &self,
+        table: &DataTable,
+        target: &str,
+        task: &FitTask,
+        trained: &Trained,
+        rows: (usize, usize),
+    ) -> ModelAbout {
+        let Self { family, l2, encoder, options, .. } = self;
         let method = if !self.rules.is_empty() { "str-sqp" } else { "auto" };
         let words = table.column(target).is_some_and(|column| matches!(column.cells, Cells::Words { .. }));
         ModelAbout {
@@ -355,7 +349,7 @@ impl FitSetup<'_> {
             version: env!("CARGO_PKG_VERSION").into(),
             model: *family,
             target: target.into(),
-            task: (*task).clone(),
+            task: task.clone(),
             target_is_words: words,
             intercept: options.intercept,
             constraint: options.constraint.clone(),

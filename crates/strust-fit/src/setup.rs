@@ -29,7 +29,6 @@ pub(crate) struct FitSetup<'a> {
     /// The most epochs.
     pub(crate) epochs: Option<u64>,
     pub(crate) encoder: &'a Encoder,
-    pub(crate) task: &'a FitTask,
     /// What must hold for the weights.
     pub(crate) rules: &'a [WeightRule],
     pub(crate) options: &'a FitOptions,
@@ -63,7 +62,7 @@ impl FitSetup<'_> {
                 return train::linear(data, training, held_out, limits);
             }
             let mut f = dealt(LinearModel::new(data), training, ranks);
-            constrained(&mut f, self.rules, &self.factors(), FullSumEnd::default(), limits)
+            constrained(&mut f, self.rules, &self.factors(own.task), FullSumEnd::default(), limits)
         })
     }
 
@@ -75,8 +74,8 @@ impl FitSetup<'_> {
             goals: &own.data.goals,
             weights: None,
             units: None,
-            loss: self.task.loss(),
-            outputs: self.task.outputs(),
+            loss: own.task.loss(),
+            outputs: own.task.outputs(),
             penalty: self.l2 / own.index.len() as f64,
             intercept: self.options.intercept,
         }
@@ -121,7 +120,9 @@ impl FitSetup<'_> {
         }
         let index = self.ranks.share().places(own.index);
         let mut f = dealt(LinearModel::new(self.terms(own, &index)), own.index, self.ranks);
-        self.limited(&mut |_, _| {}, |limits| effects(&mut f, self.rules, &self.factors(), &weights.flat, limits))
+        self.limited(&mut |_, _| {}, |limits| {
+            effects(&mut f, self.rules, &self.factors(own.task), &weights.flat, limits)
+        })
     }
 
     /// Refuses a model that is far larger than the training rows explain: one index of LIBSVM text can be a billion.
@@ -143,8 +144,8 @@ impl FitSetup<'_> {
     }
 
     /// cⱼ: a weight in the units of the file is cⱼ times the weight of the model.
-    fn factors(&self) -> Vec<f64> {
-        let deviation = if let FitTask::Regression { deviation, .. } = self.task { *deviation } else { 1.0 };
+    fn factors(&self, task: &FitTask) -> Vec<f64> {
+        let deviation = if let FitTask::Regression { deviation, .. } = task { *deviation } else { 1.0 };
         self.encoder.units().iter().map(|(_, scale)| deviation / scale).collect()
     }
 }

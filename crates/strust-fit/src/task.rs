@@ -229,6 +229,14 @@ impl FitTask {
         Ok(Self::Regression { mean: middle, deviation, scale, huber: Some(HUBER) })
     }
 
+    /// With another bound of Huber's loss.
+    pub(crate) fn with_huber(mut self, bound: f64) -> Self {
+        if let Self::Regression { huber, .. } = &mut self {
+            *huber = Some(bound);
+        }
+        self
+    }
+
     /// An error that names a row whose target has no logarithm, if the model needs it.
     pub(crate) fn check_scale(&self, path: &Path, target: &str, targets: &Targets) -> Result<(), Error> {
         match (self, targets) {

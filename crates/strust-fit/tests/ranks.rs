@@ -16,6 +16,7 @@ use strust_fit::{
     fit_on,
     saved::ModelFamily,
     table::{Cells, ReadProgress},
+    task::RegressionChoice,
     train::TrainingEnd,
     transform::Encoding,
 };
@@ -194,6 +195,31 @@ fn a_csv_file_gives_the_same_fit_on_any_number_of_ranks() {
         assert!(one.report.remarks.iter().any(|remark| remark.contains("blank cells")), "{:?}", one.report.remarks);
         assert!(one.report.remarks.iter().any(|remark| remark.contains("are equal in every row")));
         assert!(one.report.remarks.iter().any(|remark| remark.contains("rows without a target")));
+    }
+}
+
+#[test]
+fn choices_from_data_are_those_of_one_process() {
+    let folder = Folder::new();
+    let path = folder.write("data.csv", csv(0..800));
+    let few = folder.write("few.csv", csv(0..120));
+    let rules = ["size <= 2", "town = Oslo + town = Rome = 3", "0 <= code <= 1"].map(String::from).to_vec();
+    let robust = RegressionChoice { log: false, huber: true };
+    for (path, options) in [
+        (&path, FitOptions { constraint: WeightConstraint { rules, ..WeightConstraint::default() }, ..to("price") }),
+        (&path, FitOptions { regression: robust, ..to("price") }),
+        (&path, FitOptions { regression: RegressionChoice { log: true, huber: false }, ..to("price") }),
+        (&few, FitOptions { choose_l2: true, ..to("price") }),
+        (&few, to("kind")),
+    ] {
+        let [one, two, three] = on_ranks(path, None, &options);
+        assert_same(&one, &two, 1e-7);
+        assert_same(&one, &three, 1e-7);
+        assert_eq!(one.model.about.training.folds, (path == &few).then_some(5));
+        let texts = |fitted: &Fitted| fitted.report.constraints.iter().map(|c| (c.text.clone(), c.active)).collect();
+        let found: [Vec<_>; 2] = [texts(&one), texts(&three)];
+        assert_eq!(found[0], found[1]);
+        assert_eq!(found[0].is_empty(), options.constraint.rules.is_empty());
     }
 }
 

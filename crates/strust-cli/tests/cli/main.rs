@@ -12,6 +12,7 @@ mod diagnose;
 mod figures;
 mod files;
 mod fit;
+mod fit_options;
 mod modules;
 mod networks;
 mod repository;
