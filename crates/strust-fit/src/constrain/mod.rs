@@ -150,13 +150,15 @@ fn feasible(rules: &[WeightRule], factors: &[f64]) -> Result<Option<Vec<f64>>, E
 /// The point nearest to another that satisfies the rules; `None` if none is found.
 fn nearest_point(rules: &[&WeightRule], factors: &[f64], from: Vec<f64>) -> Result<Option<Vec<f64>>, Error> {
     let Some(set) = WeightSet::new(rules, factors)? else { return Ok(None) };
-    let center = from.clone();
+    let (center, mut start) = (from.clone(), from);
+    // Where the gradient is 0, the method has no scale for its first step. The intercept is free.
+    start[factors.len()] += 1.0;
     let mut distance = from_terms(1, move |_, x: &Vec<f64>, gradient: &mut Vec<f64>| {
         let parts = gradient.iter_mut().zip(x).zip(&center);
         parts.map(|((g, x), center)| (*g += x - center, 0.5 * (x - center).powi(2)).1).sum()
     });
     let method = StrSqp::new(StrSqpConfig::default(), set.clone())?;
-    let report = minimize(&mut distance).method(method).full_batch().stop(Stop::epochs(MOST_STEPS)).start(from)?;
+    let report = minimize(&mut distance).method(method).full_batch().stop(Stop::epochs(MOST_STEPS)).start(start)?;
     let mut x = report.point().clone();
     set.polish(&mut x);
     let weights: Vec<f64> = x.iter().zip(factors).map(|(x, c)| x * c).collect();
@@ -294,7 +296,23 @@ pub(crate) fn solved<V: Elementwise, R: Vector>(
 
 #[cfg(test)]
 mod tests {
-    use super::settled;
+    use super::*;
+
+    #[test]
+    fn a_start_satisfies_the_rules_if_that_is_possible() {
+        let names: Vec<_> = ["a", "b"].iter().enumerate().map(|(j, name)| (name.to_string(), j..j + 1)).collect();
+        let start = |rules: &[&str]| {
+            let rules = rules.iter().map(|rule| rule.to_string()).collect();
+            let rules = WeightRule::all(&WeightConstraint { rules, ..WeightConstraint::default() }, &names).unwrap();
+            feasible(&rules, &[3.0, 1e-3]).unwrap()
+        };
+        for rules in [&["a + b <= -2"][..], &["a + b = 0.5", "b <= 0.1"], &["a - b >= 1", "b >= 7", "a <= 8"]] {
+            assert!(start(rules).is_some(), "{rules:?}");
+        }
+        for rules in [&["a >= 1", "a <= 0"][..], &["a + b <= -2", "a >= 0", "b >= 0"]] {
+            assert_eq!(start(rules), None, "{rules:?}");
+        }
+    }
 
     #[test]
     fn a_function_settles_if_twenty_steps_hardly_change_it() {
