@@ -55,7 +55,7 @@ impl NetworkTrial {
             }
         }
     }
-    pub(crate) fn choice(&self) -> String {
+    fn choice(&self) -> String {
         let (chosen, why) =
             if self.is_better { ("the network", "has") } else { ("the linear model", "is not clearly better with") };
         format!("--model auto chose {chosen}: the network {why} {}", self.compared())
@@ -88,8 +88,31 @@ pub(crate) fn scores_in_folds(setup: &FitSetup<'_>, own: MeasuredRows<'_>) -> Re
     assess_parts(&parts)
 }
 
+/// Chooses what the options leave open. Returns sentences about the choices.
+pub(crate) fn from_data(setup: &mut FitSetup<'_>, own: MeasuredRows<'_>) -> Result<Vec<String>, Error> {
+    let (options, mut notes) = (setup.options, Vec::new());
+    if options.choose_l2 {
+        let (l2, note) = penalty(setup, own)?;
+        setup.l2 = l2;
+        notes.push(note);
+    }
+    if options.choose_model {
+        let trial = between_models(setup, own)?;
+        if trial.is_better {
+            (setup.family, setup.l2) = (ModelFamily::Mlp, network_l2(setup));
+        }
+        notes.push(trial.choice());
+    }
+    Ok(notes)
+}
+
+/// The penalty of a network: `--l2 auto` chooses only that of a linear model.
+fn network_l2(setup: &FitSetup<'_>) -> f64 {
+    setup.options.l2.unwrap_or(1.0)
+}
+
 /// The penalty with the lowest loss in cross-validation, and a sentence about it.
-pub(crate) fn penalty(setup: &FitSetup<'_>, own: MeasuredRows<'_>) -> Result<(f64, String), Error> {
+fn penalty(setup: &FitSetup<'_>, own: MeasuredRows<'_>) -> Result<(f64, String), Error> {
     let rows = drawn(own, PENALTY_ROWS, setup.options.seed);
     let own = MeasuredRows { index: &rows, ..own };
     let (mut best, mut space) = ((f64::INFINITY, setup.l2), LayerSpace::default());
@@ -118,12 +141,11 @@ fn drawn(own: MeasuredRows<'_>, most: usize, seed: u64) -> Vec<usize> {
 }
 
 /// Compares the linear model of a fit with a network, on rows that are held out of these.
-pub(crate) fn between_models(setup: &FitSetup<'_>, own: MeasuredRows<'_>) -> Result<NetworkTrial, Error> {
+fn between_models(setup: &FitSetup<'_>, own: MeasuredRows<'_>) -> Result<NetworkTrial, Error> {
     let (learned, judged) = split(&own.data.targets, own.index, COMPARED, setup.options.seed, 2);
     let (learned, judged) = (MeasuredRows { index: &learned, ..own }, MeasuredRows { index: &judged, ..own });
     let linear = setup.weights(learned)?;
-    let l2 = setup.options.l2.unwrap_or(1.0);
-    let network = FitSetup { family: ModelFamily::Mlp, l2, ..*setup }.weights(learned)?;
+    let network = FitSetup { family: ModelFamily::Mlp, l2: network_l2(setup), ..*setup }.weights(learned)?;
     let [of_linear, of_network] = [judged.row_losses(&linear)?, judged.row_losses(&network)?];
     let n = of_linear.len() as f64;
     let gains: Vec<f64> = of_linear.iter().zip(of_network).map(|(linear, network)| linear - network).collect();

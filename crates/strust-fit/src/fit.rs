@@ -163,10 +163,7 @@ pub fn fit_on(
     let losses = losses.with_all_blanks(&encoder, ranks)?;
     let own = ScoredRows { goals: goals(&task, &targets, table), rows, targets, index: held };
     let l2 = options.l2.unwrap_or_else(|| default_l2(family, &options.constraint));
-    let rules = match &options.constraint {
-        none if !none.is_active() => Vec::new(),
-        constraint => WeightRule::all(constraint, &input_names(&encoder))?,
-    };
+    let rules = rules(&options.constraint, &encoder)?;
     let epochs = options.epochs;
     let mut setup = FitSetup { family, l2, epochs, encoder: &encoder, rules: &rules, options, ranks };
     if options.regression.huber {
@@ -182,18 +179,7 @@ pub fn fit_on(
         None => of_own(&own.index),
     };
 
-    if options.choose_l2 {
-        let (l2, note) = choose::penalty(&setup, of_own(&training))?;
-        setup.l2 = l2;
-        remarks.push(note);
-    }
-    if options.choose_model {
-        let trial = choose::between_models(&setup, of_own(&training))?;
-        remarks.push(trial.choice());
-        if trial.is_better {
-            (setup.family, setup.l2) = (ModelFamily::Mlp, options.l2.unwrap_or(1.0));
-        }
-    }
+    remarks.extend(choose::from_data(&mut setup, of_own(&training))?);
     let trained = setup.train(of_own(&training), held_out, watch.report)?;
     ranks.check()?;
     let mut model = FittedModel {
@@ -266,6 +252,11 @@ pub fn evaluate(
     let (mut alone, task) = (Alone, &about.task);
     let ranks = &Ranks::new(&mut alone, interrupt);
     Ok((assess(&model.weights, MeasuredRows { data: &data, index: &data.index, task, ranks })?, losses))
+}
+
+fn rules(constraint: &WeightConstraint, encoder: &Encoder) -> Result<Vec<WeightRule>, Error> {
+    // Without a constraint nobody needs the names of many inputs.
+    if constraint.is_active() { WeightRule::all(constraint, &input_names(encoder)) } else { Ok(Vec::new()) }
 }
 
 /// Without an intercept, a mean of the target would be one.
@@ -342,7 +333,7 @@ impl FitSetup<'_> {
         rows: (usize, usize),
     ) -> ModelAbout {
         let Self { family, l2, encoder, options, .. } = self;
-        let method = if !self.rules.is_empty() { "str-sqp" } else { "auto" };
+        let method = if self.rules.is_empty() { "auto" } else { "str-sqp" };
         let words = table.column(target).is_some_and(|column| matches!(column.cells, Cells::Words { .. }));
         ModelAbout {
             format: FORMAT.into(),

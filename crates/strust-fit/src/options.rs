@@ -11,6 +11,7 @@ pub const HIDDEN: &[usize] = &[100];
 
 /// What to fit.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub struct FitOptions {
     /// The column to predict; `None` for the labels of LIBSVM text and images.
     pub target: Option<String>,

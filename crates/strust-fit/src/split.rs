@@ -37,7 +37,9 @@ pub fn folds(targets: &Targets, rows: &[usize], count: usize, seed: u64) -> Vec<
             next += 1;
         }
     }
-    folds.iter_mut().for_each(|fold| fold.sort_unstable());
+    for fold in &mut folds {
+        fold.sort_unstable();
+    }
     folds
 }
 

@@ -292,13 +292,13 @@ impl FitTask {
 }
 
 fn refuse_negative(path: &Path, target: &str, values: &[f64], scale: TargetScale) -> Result<(), Error> {
-    let has_none = |value: &&f64| match scale {
+    let has_none = |value: &f64| match scale {
         TargetScale::Plain => false,
-        TargetScale::Log => **value <= 0.0,
-        TargetScale::LogPlusOne => **value < 0.0,
+        TargetScale::Log => *value <= 0.0,
+        TargetScale::LogPlusOne => *value < 0.0,
     };
-    let Some(value) = values.iter().find(has_none) else { return Ok(()) };
-    let row = values.iter().position(|other| other == value).unwrap_or(0) + 1;
+    let Some(row) = values.iter().position(has_none) else { return Ok(()) };
+    let (value, row) = (values[row], row + 1);
     let needs = if scale == TargetScale::Log { "numbers above 0" } else { "numbers that are not negative" };
     let why =
         format!("column `{target}` is {value} in row {row}, but --log-target needs {needs}: leave out the option");

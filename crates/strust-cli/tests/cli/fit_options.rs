@@ -150,7 +150,7 @@ fn wrong_options_are_errors_that_say_what_to_do() {
 fn huber_finds_the_weights_in_spite_of_outliers_and_the_program_advises_it() {
     let folder = Folder::new();
     let wild = |i: usize, [a, b, _]: [f64; 3]| {
-        let outlier = if i % 12 == 0 { 1000.0 * (noise(i, 8) - 0.3) } else { 0.0 };
+        let outlier = if i.is_multiple_of(12) { 1000.0 * (noise(i, 8) - 0.3) } else { 0.0 };
         (3.0 * a - 2.0 * b + 0.1 * (noise(i, 9) - 0.5) + outlier).to_string()
     };
     folder.write("wild.csv", &table(2000, wild));

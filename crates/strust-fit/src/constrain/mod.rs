@@ -302,7 +302,7 @@ mod tests {
     fn a_start_satisfies_the_rules_if_that_is_possible() {
         let names: Vec<_> = ["a", "b"].iter().enumerate().map(|(j, name)| (name.to_string(), j..j + 1)).collect();
         let start = |rules: &[&str]| {
-            let rules = rules.iter().map(|rule| rule.to_string()).collect();
+            let rules = rules.iter().map(ToString::to_string).collect();
             let rules = WeightRule::all(&WeightConstraint { rules, ..WeightConstraint::default() }, &names).unwrap();
             feasible(&rules, &[3.0, 1e-3]).unwrap()
         };

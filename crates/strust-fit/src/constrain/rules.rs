@@ -2,7 +2,7 @@
 
 use super::WeightConstraint;
 use crate::{Error, transform::Encoder};
-use std::ops::Range;
+use std::{fmt::Write as _, ops::Range};
 use strust_data::{
     transform::EncodedColumn,
     words::{nearest, quoted},
@@ -74,14 +74,14 @@ impl WeightRule {
     fn linear(terms: Vec<(usize, f64)>, low: f64, high: f64, source: &str, names: &InputNames) -> Self {
         let mut sum = String::new();
         for &(j, a) in &terms {
-            let factor = if a.abs() == 1.0 { String::new() } else { format!("{}·", a.abs()) };
+            let factor = if a.abs().total_cmp(&1.0).is_eq() { String::new() } else { format!("{}·", a.abs()) };
             let sign = match (sum.is_empty(), a < 0.0) {
                 (true, false) => "",
                 (true, true) => "−",
                 (false, false) => " + ",
                 (false, true) => " − ",
             };
-            sum += &format!("{sign}{factor}`{}`", names[j].0);
+            let _ = write!(sum, "{sign}{factor}`{}`", names[j].0);
         }
         let text = match (low.is_finite(), high.is_finite()) {
             _ if low.total_cmp(&high).is_eq() => format!("{sum} = {low}"),
@@ -107,7 +107,7 @@ impl WeightRule {
 
 /// The rules of a text: one, or one for each category of a column.
 fn parsed(text: &str, names: &InputNames) -> Result<Vec<WeightRule>, Error> {
-    let mut reader = Reader { text, rest: text, names };
+    let mut reader = RuleReader { text, rest: text, names };
     let mut sides = vec![reader.sum()?];
     let mut relations = Vec::new();
     while let Some(relation) = reader.relation() {
@@ -124,17 +124,17 @@ fn parsed(text: &str, names: &InputNames) -> Result<Vec<WeightRule>, Error> {
             // Not −0.
             let limit = 0.0 - sum.constant;
             match relation {
-                Relation::AtMost => (sum, -infinity, limit),
-                Relation::AtLeast => (sum, limit, infinity),
-                Relation::Equal => (sum, limit, limit),
+                RuleRelation::AtMost => (sum, -infinity, limit),
+                RuleRelation::AtLeast => (sum, limit, infinity),
+                RuleRelation::Equal => (sum, limit, limit),
             }
         }
-        ([first, middle, last], [one, other]) if one == other && *one != Relation::Equal => {
+        ([first, middle, last], [one, other]) if one == other && *one != RuleRelation::Equal => {
             if !(first.terms.is_empty() && last.terms.is_empty()) {
                 return wrong("between two bounds there may be names only in the middle");
             }
             let ends = [first.constant - middle.constant, last.constant - middle.constant];
-            let [low, high] = if *one == Relation::AtMost { ends } else { [ends[1], ends[0]] };
+            let [low, high] = if *one == RuleRelation::AtMost { ends } else { [ends[1], ends[0]] };
             if low > high {
                 return wrong(&format!("nothing is between {low} and {high}"));
             }
@@ -181,29 +181,29 @@ impl NamedSum {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Relation {
+enum RuleRelation {
     AtMost,
     AtLeast,
     Equal,
 }
 
-const RELATIONS: [(&str, Relation); 6] = [
-    ("<=", Relation::AtMost),
-    ("≤", Relation::AtMost),
-    (">=", Relation::AtLeast),
-    ("≥", Relation::AtLeast),
-    ("==", Relation::Equal),
-    ("=", Relation::Equal),
+const RELATIONS: [(&str, RuleRelation); 6] = [
+    ("<=", RuleRelation::AtMost),
+    ("≤", RuleRelation::AtMost),
+    (">=", RuleRelation::AtLeast),
+    ("≥", RuleRelation::AtLeast),
+    ("==", RuleRelation::Equal),
+    ("=", RuleRelation::Equal),
 ];
 
 /// Reads a rule from left to right.
-struct Reader<'a> {
+struct RuleReader<'a> {
     text: &'a str,
     rest: &'a str,
     names: &'a InputNames,
 }
 
-impl Reader<'_> {
+impl RuleReader<'_> {
     fn wrong<T>(&self, why: &str) -> Result<T, Error> {
         Err(Error::Option(format!("the constraint {}: {why}", quoted(self.text))))
     }
@@ -214,7 +214,7 @@ impl Reader<'_> {
         rest.map(|rest| self.rest = rest.trim_start()).is_some()
     }
 
-    fn relation(&mut self) -> Option<Relation> {
+    fn relation(&mut self) -> Option<RuleRelation> {
         RELATIONS.iter().find(|(word, _)| self.takes(word)).map(|(_, relation)| *relation)
     }
 

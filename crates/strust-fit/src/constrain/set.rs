@@ -9,7 +9,7 @@ const AT_LIMIT: f64 = 1e-9;
 
 /// A row of the set.
 #[derive(Debug, Clone)]
-enum Row {
+enum SetRow {
     /// Σ aⱼxⱼ − right, divided by the largest coefficient.
     Linear { terms: Vec<(usize, f64)>, right: f64, sense: Sense },
     /// ½(Σ(cⱼxⱼ)² − 1).
@@ -19,7 +19,7 @@ enum Row {
 /// A row, its rule, and the derivative of the row by the right-hand side of the rule.
 #[derive(Debug, Clone)]
 struct RowOfRule {
-    row: Row,
+    row: SetRow,
     rule: usize,
     slope: f64,
 }
@@ -43,7 +43,7 @@ impl WeightSet {
         let (mut bounded, mut rows) = (Vec::new(), Vec::new());
         for (rule, WeightRule { kind, .. }) in rules.iter().enumerate() {
             match kind {
-                RuleKind::UnitNorm => rows.push(RowOfRule { row: Row::UnitNorm, rule, slope: 1.0 }),
+                RuleKind::UnitNorm => rows.push(RowOfRule { row: SetRow::UnitNorm, rule, slope: 1.0 }),
                 RuleKind::Linear { terms, low, high } => {
                     let terms: Vec<(usize, f64)> = terms.iter().map(|&(j, a)| (j, a * factors[j])).collect();
                     if let [(j, a)] = terms[..] {
@@ -57,7 +57,7 @@ impl WeightSet {
                     let largest = terms.iter().fold(0.0_f64, |most, (_, a)| most.max(a.abs()));
                     let mut push = |sign: f64, right: f64, sense| {
                         let terms = terms.iter().map(|(j, a)| (*j, sign * a / largest)).collect();
-                        let row = Row::Linear { terms, right: sign * right / largest, sense };
+                        let row = SetRow::Linear { terms, right: sign * right / largest, sense };
                         rows.push(RowOfRule { row, rule, slope: 1.0 / largest });
                     };
                     if low.total_cmp(high).is_eq() {
@@ -96,15 +96,17 @@ impl WeightSet {
     pub(crate) fn polish(&self, x: &mut Vec<f64>) {
         let [RowOfRule { row, .. }] = &self.rows[..] else { return };
         match row {
-            Row::UnitNorm => {
+            SetRow::UnitNorm => {
                 let norm = self.squares(x, x).sqrt();
                 x.iter_mut().zip(&self.factors).for_each(|(x, _)| *x /= norm);
             }
-            Row::Linear { terms, right, sense } => {
+            SetRow::Linear { terms, right, sense } => {
                 let excess = terms.iter().map(|&(j, a)| a * x[j]).sum::<f64>() - right;
                 let size: f64 = terms.iter().map(|&(j, a)| (a * x[j]).abs()).sum();
                 if size > 0.0 && (*sense == Sense::Equal || excess > 0.0) {
-                    terms.iter().for_each(|&(j, a)| x[j] -= x[j].abs() * a.signum() * excess / size);
+                    for &(j, a) in terms {
+                        x[j] -= x[j].abs() * a.signum() * excess / size;
+                    }
                 }
             }
         }
@@ -117,10 +119,10 @@ impl WeightSet {
     }
 
     /// Calls `each` with the components and the derivatives of a row at x.
-    fn derivatives(&self, row: &Row, x: &[f64], mut each: impl FnMut(usize, f64)) {
+    fn derivatives(&self, row: &SetRow, x: &[f64], mut each: impl FnMut(usize, f64)) {
         match row {
-            Row::Linear { terms, .. } => terms.iter().for_each(|&(j, a)| each(j, a)),
-            Row::UnitNorm => self.factors.iter().enumerate().for_each(|(j, c)| each(j, c * c * x[j])),
+            SetRow::Linear { terms, .. } => terms.iter().for_each(|&(j, a)| each(j, a)),
+            SetRow::UnitNorm => self.factors.iter().enumerate().for_each(|(j, c)| each(j, c * c * x[j])),
         }
     }
 }
@@ -134,8 +136,8 @@ impl Constraint for WeightSet {
     fn residual(&mut self, x: &Vec<f64>, c: &mut Vec<f64>) {
         for (c, RowOfRule { row, .. }) in c.iter_mut().zip(&self.rows) {
             *c = match row {
-                Row::Linear { terms, right, .. } => terms.iter().map(|&(j, a)| a * x[j]).sum::<f64>() - right,
-                Row::UnitNorm => 0.5 * (self.squares(x, x) - 1.0),
+                SetRow::Linear { terms, right, .. } => terms.iter().map(|&(j, a)| a * x[j]).sum::<f64>() - right,
+                SetRow::UnitNorm => 0.5 * (self.squares(x, x) - 1.0),
             };
         }
     }
@@ -159,7 +161,7 @@ impl Constraint for WeightSet {
         out: &mut Vec<f64>,
     ) -> bool {
         for (y, RowOfRule { row, .. }) in y.iter().zip(&self.rows) {
-            if matches!(row, Row::UnitNorm) {
+            if matches!(row, SetRow::UnitNorm) {
                 out.iter_mut().zip(v).zip(&self.factors).for_each(|((out, v), c)| *out += a * y * c * c * v);
             }
         }
@@ -168,15 +170,17 @@ impl Constraint for WeightSet {
     /// A row is a difference of numbers of about this size.
     fn rounding(&self, x: &Vec<f64>, norm: f64) -> f64 {
         let size = |RowOfRule { row, .. }: &RowOfRule| match row {
-            Row::Linear { terms, right, .. } => right.abs() + terms.iter().map(|&(j, a)| (a * x[j]).abs()).sum::<f64>(),
-            Row::UnitNorm => 1.0,
+            SetRow::Linear { terms, right, .. } => {
+                right.abs() + terms.iter().map(|&(j, a)| (a * x[j]).abs()).sum::<f64>()
+            }
+            SetRow::UnitNorm => 1.0,
         };
         f64::EPSILON * (norm + self.rows.iter().map(size).sum::<f64>())
     }
     fn sense(&self, row: usize) -> Sense {
         match self.rows[row].row {
-            Row::Linear { sense, .. } => sense,
-            Row::UnitNorm => Sense::Equal,
+            SetRow::Linear { sense, .. } => sense,
+            SetRow::UnitNorm => Sense::Equal,
         }
     }
     fn bounds(&self) -> Option<&Bounds<Vec<f64>>> {
