@@ -213,7 +213,7 @@ fn choices_from_data_are_those_of_one_process() {
     for (path, options) in [
         (&path, FitOptions { constraint: WeightConstraint { rules, ..WeightConstraint::default() }, ..to("price") }),
         (&path, FitOptions { regression: robust, ..to("price") }),
-        (&path, FitOptions { regression: RegressionChoice { log: true, huber: false }, ..to("price") }),
+        (&path, FitOptions { regression: RegressionChoice { log: true, huber: false }, ..to("size") }),
         (&few, FitOptions { choose_l2: true, ..to("price") }),
         (&few, to("kind")),
     ] {
