@@ -195,6 +195,7 @@ Examples:  strust fit census.csv --target income
            strust fit houses.csv --target price --test houses-2024.csv --save houses.json
            strust fit digits.csv.gz --target 65 --model mlp --hidden 64,32
            strust fit a9a.xz
+           strust fit ads.csv --target sales --monotone price=down --constraint 'tv <= radio'
            strust fit funds.csv --target index --nonnegative --sum-to-one --no-intercept";
 
 /// What to predict, and what to write.
@@ -233,11 +234,18 @@ pub struct FitArgs {
     pub task: Option<TaskChoice>,
     /// The kind of model [default: linear, logistic or softmax, whichever fits the task]
     #[arg(long, value_name = "KIND", value_parser = one_of(MODELS))]
-    pub model: Option<ModelFamily>,
-    /// mlp: the widths of the hidden layers [default: 100]
+    pub model: Option<ModelChoice>,
+    /// How a number is judged while learning [default: squares]
+    #[arg(long, value_name = "LOSS", value_parser = one_of(LOSSES))]
+    pub loss: Option<LossChoice>,
+    /// Learn the logarithm of the target, for numbers above 0; predictions are in the units of the file
+    #[arg(long)]
+    pub log_target: bool,
+    /// mlp, auto: the widths of the hidden layers [default: 100]
     #[arg(long, value_name = "WIDTHS", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub hidden: Vec<u64>,
-    /// Rows to hold out: a share below 1, or a file with the same columns [default: 0.2, or MNIST's own test images]
+    /// Rows to hold out: a share below 1, or a file with the same columns [default: 0.2, or MNIST's own test
+    /// images; fewer than 200 rows are scored by cross-validation]
     #[arg(long, value_name = "SHARE|FILE", allow_negative_numbers = true)]
     pub test: Option<String>,
     /// The seed of the split, the start and the mini-batches
@@ -261,9 +269,10 @@ pub struct FitArgs {
     /// Keep a column, also if it only numbers the rows; may be repeated
     #[arg(long, value_name = "COLUMN")]
     pub keep: Vec<String>,
-    /// The penalty on squared weights, as 1/C and alpha in scikit-learn [default: 1, or 0 for a constrained regression]
-    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
-    pub l2: Option<f64>,
+    /// The penalty on squared weights, as 1/C and alpha in scikit-learn; auto chooses it by cross-validation
+    /// [default: 1, or 0 for a constrained regression]
+    #[arg(long, value_name = "NUMBER|auto", allow_negative_numbers = true, value_parser = penalty)]
+    pub l2: Option<PenaltyChoice>,
     /// Fit without an intercept
     #[arg(long)]
     pub no_intercept: bool,
@@ -279,6 +288,44 @@ pub struct FitArgs {
     /// linear, logistic: the squares of the weights add up to 1
     #[arg(long)]
     pub unit_norm: bool,
+    /// linear, logistic: bounds of a weight, such as 'age >= 0' or '0 <= age <= 1'; may be repeated
+    #[arg(long, value_name = "RULE")]
+    pub bounds: Vec<String>,
+    /// linear, logistic: a rule for a sum of weights, such as '2*age - 0.5*hours <= 3'; also >= and =; may be repeated
+    #[arg(long, visible_alias = "at-most", value_name = "RULE")]
+    pub constraint: Vec<String>,
+    /// linear, logistic: the prediction never falls (up) or never rises (down) with a column; may be repeated
+    #[arg(long, value_name = "COLUMN=up|down")]
+    pub monotone: Vec<String>,
+}
+
+/// The kind of model that the user names.
+#[derive(Clone, Copy, PartialEq)]
+pub enum ModelChoice {
+    Auto,
+    Family(ModelFamily),
+}
+
+/// The loss that the user names.
+#[derive(Clone, Copy, PartialEq)]
+pub enum LossChoice {
+    Squares,
+    Huber,
+}
+
+/// The penalty that the user names.
+#[derive(Clone, Copy, PartialEq)]
+pub enum PenaltyChoice {
+    Auto,
+    Number(f64),
+}
+
+fn penalty(text: &str) -> Result<PenaltyChoice, String> {
+    match text.parse() {
+        _ if text == "auto" => Ok(PenaltyChoice::Auto),
+        Ok(number) => Ok(PenaltyChoice::Number(number)),
+        Err(_) => Err("it must be a number or auto".into()),
+    }
 }
 
 /// Words for values: the word, its help and the value.
@@ -288,11 +335,20 @@ const TASKS: Words<TaskChoice> = &[
     ("regression", "A number", TaskChoice::Regression),
     ("classes", "One of two or more classes", TaskChoice::Classes),
 ];
-const MODELS: Words<ModelFamily> = &[
-    ("linear", "A number is a weighted sum of the features", ModelFamily::Linear),
-    ("logistic", "The logit of the second of two classes is a weighted sum", ModelFamily::Logistic),
-    ("softmax", "The score of each class is a weighted sum", ModelFamily::Softmax),
-    ("mlp", "A network with hidden layers, for numbers and classes", ModelFamily::Mlp),
+const MODELS: Words<ModelChoice> = &[
+    ("linear", "A number is a weighted sum of the features", ModelChoice::Family(ModelFamily::Linear)),
+    (
+        "logistic",
+        "The logit of the second of two classes is a weighted sum",
+        ModelChoice::Family(ModelFamily::Logistic),
+    ),
+    ("softmax", "The score of each class is a weighted sum", ModelChoice::Family(ModelFamily::Softmax)),
+    ("mlp", "A network with hidden layers, for numbers and classes", ModelChoice::Family(ModelFamily::Mlp)),
+    ("auto", "The linear one or mlp, whichever is better on a part of the training rows", ModelChoice::Auto),
+];
+const LOSSES: Words<LossChoice> = &[
+    ("squares", "Half of the squared error", LossChoice::Squares),
+    ("huber", "The same for small errors, but in proportion to large ones: outliers count little", LossChoice::Huber),
 ];
 const FORMATS: Words<FigureFormat> =
     &[("svg", "", FigureFormat::Svg), ("png", "", FigureFormat::Png), ("pdf", "", FigureFormat::Pdf)];

@@ -2,8 +2,8 @@
 
 use crate::{
     CommandFailure, CommandResult,
-    args::{FitArgs, Shared},
-    failure, fit_page,
+    args::{FitArgs, LossChoice, ModelChoice, PenaltyChoice, Shared},
+    failure, fit_constraints, fit_page,
     session::{self, print, print_json},
     show::{Activity, heading},
     usage,
@@ -19,11 +19,12 @@ use std::{
 use strust::ranks::Group as _;
 use strust_fit::{
     DataTable, FitOptions, FitReport, Fitted, FittedModel, ReadOptions,
-    assess::Assessment,
+    assess::{Assessment, ClassAssessment},
     constrain::WeightConstraint,
     fit::{FitWatch, HIDDEN, fit_on},
     saved::ModelFamily,
     table::{ReadProgress, data_files},
+    task::RegressionChoice,
     train::TrainingEnd,
 };
 use strust_lab::{
@@ -37,8 +38,16 @@ use strust_lab::{
     team::Team,
 };
 
-/// The share of rows that is held out by default.
-const TEST: f64 = 0.2;
+/// A standard error above this makes an accuracy too inexact, …
+const ROUGH_ACCURACY: f64 = 0.025;
+/// … and above this an R².
+const ROUGH_R2: f64 = 0.05;
+/// A class with at most this share is rare, …
+const RARE: f64 = 0.2;
+/// … and at most this share of its rows is almost none.
+const ALMOST_NONE: f64 = 0.1;
+/// Fewer rows of a class say little about it.
+const ROWS_OF_CLASS: u64 = 5;
 
 /// The name of standard input in messages and models.
 const INPUT: &str = "standard input";
@@ -182,41 +191,68 @@ fn save(args: &FitArgs, test: Option<&Path>, fitted: &Fitted) -> CommandResult<(
 }
 
 /// The share of rows to hold out, and the file with held-out rows.
-fn held_out(args: &FitArgs) -> CommandResult<(f64, Option<PathBuf>)> {
-    let Some(test) = &args.test else { return Ok((TEST, None)) };
+fn held_out(args: &FitArgs) -> CommandResult<(Option<f64>, Option<PathBuf>)> {
+    let Some(test) = &args.test else { return Ok((None, None)) };
     match test.parse::<f64>() {
-        Ok(share) if (0.0..1.0).contains(&share) => Ok((share, None)),
+        Ok(share) if (0.0..1.0).contains(&share) => Ok((Some(share), None)),
         Ok(share) => usage(format!("--test is {share}, but must be a share in [0, 1) or a file")),
-        Err(_) => Ok((0.0, Some(test.into()))),
+        Err(_) => Ok((None, Some(test.into()))),
     }
 }
 
-fn options(args: &FitArgs, test_share: f64) -> CommandResult<FitOptions> {
-    if let Some(l2) = args.l2.filter(|l2| !(l2.is_finite() && *l2 >= 0.0)) {
-        return usage(format!("--l2 is {l2}, but must be a number ≥ 0"));
-    }
-    if !args.hidden.is_empty() && args.model != Some(ModelFamily::Mlp) {
+fn options(args: &FitArgs, test_share: Option<f64>) -> CommandResult<FitOptions> {
+    let l2 = match args.l2 {
+        Some(PenaltyChoice::Number(l2)) if !(l2.is_finite() && l2 >= 0.0) => {
+            return usage(format!("--l2 is {l2}, but must be a number ≥ 0"));
+        }
+        Some(PenaltyChoice::Number(l2)) => Some(l2),
+        Some(PenaltyChoice::Auto) | None => None,
+    };
+    let model = match args.model {
+        Some(ModelChoice::Family(family)) => Some(family),
+        Some(ModelChoice::Auto) | None => None,
+    };
+    let choose_model = args.model == Some(ModelChoice::Auto);
+    if !args.hidden.is_empty() && model != Some(ModelFamily::Mlp) && !choose_model {
         return usage("--hidden is only for --model mlp");
     }
     let hidden: Vec<usize> = args.hidden.iter().map(|&width| width as usize).collect();
     Ok(FitOptions {
         target: args.target.clone(),
         task: args.task,
-        model: args.model,
+        model,
+        choose_model,
+        regression: RegressionChoice { log: args.log_target, huber: args.loss == Some(LossChoice::Huber) },
         hidden: if hidden.is_empty() { HIDDEN.to_vec() } else { hidden },
         test_share,
         seed: args.seed,
         epochs: args.epochs,
-        l2: args.l2,
+        l2,
+        choose_l2: args.l2 == Some(PenaltyChoice::Auto),
         intercept: !args.no_intercept,
         standardize: !args.no_standardize,
         constraint: WeightConstraint {
             nonnegative: args.nonnegative,
             sum_to_one: args.sum_to_one,
             unit_norm: args.unit_norm,
+            rules: rules(args)?,
         },
         keep: args.keep.clone(),
     })
+}
+
+/// The rules for weights, in the words of the library.
+fn rules(args: &FitArgs) -> CommandResult<Vec<String>> {
+    let mut rules: Vec<String> = args.bounds.iter().chain(&args.constraint).cloned().collect();
+    for text in &args.monotone {
+        let (column, relation) = match text.rsplit_once('=').map(|(column, way)| (column.trim(), way.trim())) {
+            Some((column, "up")) => (column, ">="),
+            Some((column, "down")) => (column, "<="),
+            _ => return usage(format!("--monotone is {text:?}, but must be COLUMN=up or COLUMN=down")),
+        };
+        rules.push(format!("`{column}` {relation} 0"));
+    }
+    Ok(rules)
 }
 
 /// The ending of a name, in lower case.
@@ -316,12 +352,15 @@ fn shown<S: serde::Serializer>(path: &&Path, serializer: S) -> Result<S::Ok, S::
 impl<'a> FitOutcome<'a> {
     fn new(fitted: &'a Fitted, save: &'a Path, page: &'a Path, own_test: bool, seconds: f64) -> Self {
         let about = &fitted.model.about;
-        let held =
-            if own_test { format!("{} to test", noun(about.data.held_out_rows, "row")) } else { "held out".into() };
+        let held = grouped(about.data.held_out_rows);
+        let held = match about.training.folds {
+            Some(_) => "all of them scored by cross-validation".into(),
+            None if own_test => format!("{held} {} to test", noun(about.data.held_out_rows, "row")),
+            None => format!("{held} held out"),
+        };
         let rows = format!(
-            "{} to learn from, {} {held}; {} from {}, {} model",
+            "{} to learn from, {held}; {} from {}, {} model",
             counted(about.data.training_rows, "row"),
-            grouped(about.data.held_out_rows),
             counted(about.encoder.inputs(), "input"),
             counted(about.encoder.columns.len() + about.encoder.sparse_scales.len(), "column"),
             about.model.name()
@@ -333,6 +372,9 @@ impl<'a> FitOutcome<'a> {
         let mut text = format!("Task: {}\n{}\n", self.fit.task, self.rows);
         for remark in &self.fit.remarks {
             let _ = writeln!(text, "note: {remark}");
+        }
+        for line in fit_constraints::lines(&self.fit.constraints) {
+            let _ = writeln!(text, "constraint: {line}");
         }
         let _ = writeln!(text, "{}", heading(&self.verdict, shared));
         let _ = writeln!(text, "Model: {}", self.model.display());
@@ -353,31 +395,113 @@ pub fn counted(number: usize, word: &str) -> String {
 
 /// The result in a sentence.
 fn verdict(fitted: &Fitted) -> String {
-    let (scores, which) = match &fitted.report.held_out {
-        Some(scores) => (scores, "held-out"),
-        None => (&fitted.report.training, "training"),
+    let (report, about) = (&fitted.report, &fitted.model.about);
+    let (scores, training) = match &report.held_out {
+        Some(scores) => (scores, Some(&report.training)),
+        None => (&report.training, None),
     };
-    format!("{}; {}", scored(scores, which), ended(&fitted.model))
+    let which = if training.is_some() { "held-out" } else { "training" };
+    let rough = training.is_some() && is_rough(scores);
+    let place = place(scores, which, about.training.folds);
+    let mut parts = vec![scored_at(scores, &place, training, rough || about.training.folds.is_some())];
+    if rough {
+        let rows = if about.training.folds.is_some() { "rows" } else { "held-out rows" };
+        parts.push(format!("the {rows} are too few to tell more exactly"));
+    }
+    if is_a_guess(scores) {
+        parts.push("this is no better than guessing".into());
+    }
+    if let (Assessment::Classes(scores), Some(names)) = (scores, about.task.class_names()) {
+        parts.extend(missed(scores, names));
+    }
+    if let Some(trial) = &report.network {
+        parts.push(format!("a network may do better: {}; try --model mlp", trial.compared()));
+    }
+    parts.push(ended(&fitted.model));
+    parts.join("; ")
+}
+
+/// Whether the standard error of the main score is large.
+fn is_rough(scores: &Assessment) -> bool {
+    match scores {
+        Assessment::Classes(scores) => accuracy_error(scores) > ROUGH_ACCURACY,
+        Assessment::Regression(scores) => scores.r2_error > ROUGH_R2,
+    }
+}
+
+fn accuracy_error(scores: &ClassAssessment) -> f64 {
+    // One more row of each kind keeps an accuracy of 0 or 1 from seeming certain.
+    let share = (scores.accuracy * scores.rows as f64 + 1.0) / (scores.rows as f64 + 2.0);
+    (share * (1.0 - share) / scores.rows as f64).sqrt()
+}
+
+/// Whether the model is better than guessing by less than two standard errors: in R², or in the log-loss.
+fn is_a_guess(scores: &Assessment) -> bool {
+    match scores {
+        Assessment::Classes(scores) => scores.gain < 2.0 * scores.gain_error,
+        Assessment::Regression(scores) => scores.r2 < 2.0 * scores.r2_error,
+    }
+}
+
+/// A clause about the rare class of which the fewest rows are found, if they are almost none.
+fn missed(scores: &ClassAssessment, names: &[String]) -> Option<String> {
+    let found = |(class, row): (usize, &Vec<u64>)| {
+        let rows: u64 = row.iter().sum();
+        (row[class] as f64 / rows as f64, rows, &names[class])
+    };
+    let is_missed = |&(share, rows, _): &(f64, u64, _)| {
+        rows >= ROWS_OF_CLASS && rows as f64 <= RARE * scores.rows as f64 && share <= ALMOST_NONE
+    };
+    let worst = scores.confusion.iter().enumerate().map(found).filter(is_missed).min_by(|a, b| a.0.total_cmp(&b.0));
+    worst.map(|(share, rows, name)| {
+        format!(
+            "only {:.0} % of the {} of the rare class `{name}` are found",
+            100.0 * share,
+            counted(rows as usize, "row")
+        )
+    })
+}
+
+/// Where scores come from.
+pub fn place(scores: &Assessment, which: &str, folds: Option<usize>) -> String {
+    let row = format!("{which} row");
+    match folds {
+        Some(folds) => format!("in {folds}-fold cross-validation of {}", counted(scores.rows(), "row")),
+        None => format!("on {}", counted(scores.rows(), row.trim_start())),
+    }
 }
 
 /// The main scores in a clause.
 pub fn scored(scores: &Assessment, which: &str) -> String {
-    let row = format!("{which} row");
-    let row = row.trim_start();
+    scored_at(scores, &place(scores, which, None), None, false)
+}
+
+/// The same, with those on the training rows and with standard errors if wanted.
+pub fn scored_at(scores: &Assessment, place: &str, training: Option<&Assessment>, with_error: bool) -> String {
+    let on_training = match training {
+        Some(Assessment::Classes(of)) => format!(" ({:.1} % on the training rows)", 100.0 * of.accuracy),
+        Some(Assessment::Regression(of)) => format!(" ({:.4} on the training rows)", of.r2),
+        None => String::new(),
+    };
     match scores {
-        Assessment::Classes(scores) => format!(
-            "{:.1} % on {}; always guessing the largest class gives {:.1} %",
-            100.0 * scores.accuracy,
-            counted(scores.rows, row),
-            100.0 * scores.largest_share
-        ),
-        Assessment::Regression(scores) => format!(
-            "R² {:.4} on {}, with a mean error of {}; always guessing the mean has {}",
-            scores.r2,
-            counted(scores.rows, row),
-            fit_page::number(scores.mean_error),
-            fit_page::number(scores.mean_guess_error)
-        ),
+        Assessment::Classes(scores) => {
+            let error = if with_error { format!(" ± {:.1}", 100.0 * accuracy_error(scores)) } else { String::new() };
+            format!(
+                "{:.1}{error} % {place}{on_training}; always guessing the largest class gives {:.1} %",
+                100.0 * scores.accuracy,
+                100.0 * scores.largest_share
+            )
+        }
+        Assessment::Regression(scores) => {
+            let error = if with_error { format!(" ± {:.2}", scores.r2_error) } else { String::new() };
+            let decimals = if with_error { 2 } else { 4 };
+            format!(
+                "R² {:.decimals$}{error} {place}{on_training}, with a mean error of {}; always guessing the mean has {}",
+                scores.r2,
+                fit_page::number(scores.mean_error),
+                fit_page::number(scores.mean_guess_error)
+            )
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! The report of a fit: scores, ROC curve, calibration or residuals, learning curve, features that matter, coefficients.
 
-use crate::tables::{self, shown_share};
+use crate::{
+    fit_constraints,
+    tables::{self, shown_share},
+};
 use strust_fit::{
     Fitted,
     assess::{Assessment, CalibrationBin, ClassAssessment, NumberAssessment, ResidualBin},
@@ -28,6 +31,7 @@ pub fn html(fitted: &Fitted, verdict: &str) -> String {
     let about = &fitted.model.about;
     let title = format!("{} from {}", about.target, about.data.file.display());
     let mut sections = vec![data(fitted), scores(fitted)];
+    sections.extend(fit_constraints::section(&fitted.report.constraints));
     // A fit that was stopped has not examined them.
     let features = (!fitted.report.importance.is_empty()).then(|| features(&fitted.report.importance, judged(fitted)));
     let coefficients = (!fitted.report.coefficients.is_empty()).then(|| coefficients(fitted));

@@ -3,14 +3,14 @@
 use crate::{
     CommandFailure, CommandResult,
     args::Shared,
-    fit::{counted, grouped, scored},
+    fit::{counted, grouped, place, scored_at},
     fit_page::number,
     session::{print, print_json},
     show::{heading, table},
 };
 use std::{fmt::Write as _, path::Path};
 use strust_fit::{FittedModel, coefficients::order, transform::Encoding};
-use strust_lab::format::plain_number;
+use strust_lab::format::{noun, plain_number};
 
 /// Weights that are shown at most.
 const MOST_WEIGHTS: usize = 30;
@@ -63,10 +63,9 @@ fn facts(model: &FittedModel) -> Vec<(&'static str, String)> {
         (
             "training",
             format!(
-                "{}, {} {}, batch {}, seed {}, penalty {}",
+                "{}, {epochs} {}, batch {}, seed {}, penalty {}",
                 training.method,
-                epochs,
-                if epochs == "1" { "epoch" } else { "epochs" },
+                noun(training.epochs as usize, if training.method == "auto" { "epoch" } else { "step" }),
                 training.batch,
                 training.seed,
                 plain_number(training.l2)
@@ -75,12 +74,14 @@ fn facts(model: &FittedModel) -> Vec<(&'static str, String)> {
         ("version", format!("strust {}", about.version)),
     ];
     if let Some(scores) = &training.held_out {
-        facts.insert(4, ("scores", scored(scores, "held-out")));
+        let place = place(scores, "held-out", training.folds);
+        facts.insert(4, ("scores", scored_at(scores, &place, None, training.folds.is_some())));
     }
-    let constraint = about.constraint;
+    let constraint = &about.constraint;
     let parts =
         [(constraint.nonnegative, "weights ≥ 0"), (constraint.sum_to_one, "sum 1"), (constraint.unit_norm, "norm 1")];
-    let held: Vec<&str> = parts.iter().filter(|(holds, _)| *holds).map(|(_, part)| *part).collect();
+    let held = parts.iter().filter(|(holds, _)| *holds).map(|(_, part)| *part);
+    let held: Vec<&str> = held.chain(constraint.rules.iter().map(String::as_str)).collect();
     if !held.is_empty() {
         facts.push(("constraint", held.join(", ")));
     }

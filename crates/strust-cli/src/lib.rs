@@ -10,6 +10,7 @@ mod data;
 mod diagnose;
 mod download;
 mod fit;
+mod fit_constraints;
 mod fit_page;
 mod inspect;
 mod network;

@@ -1,10 +1,13 @@
 //! The loss of one row, and its derivative.
 
 /// What the outputs of a model mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OutputLoss {
     /// ½(z − y)².
     Squares,
+    /// Huber's loss with the bound δ: ½r² for a residual r of size up to δ, and δ|r| − ½δ² beyond. Its second derivative
+    /// is 1 up to δ and 0 beyond.
+    Huber(f64),
     /// log(1 + exp(−z)) for class 1 and log(1 + exp(z)) for class 0.
     Logistic,
     /// log Σ exp(z_c) − z_y.
@@ -28,6 +31,13 @@ impl OutputLoss {
                 let residual = z[0] - goal;
                 *sum += 0.5 * residual * residual;
                 z[0] = share * residual;
+            }
+            Self::Huber(bound) => {
+                let residual = z[0] - goal;
+                // Both cases in one: ½r² is r·½r, and δ|r| − ½δ² is δ(|r| − ½δ).
+                let slope = residual.clamp(-bound, bound);
+                *sum += slope * (residual - 0.5 * slope);
+                z[0] = share * slope;
             }
             Self::Logistic => {
                 let sign = 2.0 * goal - 1.0;
@@ -68,6 +78,7 @@ impl OutputLoss {
     pub fn curvature(self, d: &[f64], goal: f64, out: &mut Vec<f64>) {
         match self {
             Self::Squares => out.push(1.0),
+            Self::Huber(bound) => out.push(f64::from(u8::from(d[0].abs() < bound))),
             // |d| is the probability of the wrong class.
             Self::Logistic => out.push(d[0].abs() * (1.0 - d[0].abs())),
             Self::Softmax => out.extend(d.iter().enumerate().map(|(c, d)| d + f64::from(u8::from(c == goal as usize)))),
@@ -84,7 +95,7 @@ impl OutputLoss {
     pub fn probabilities(self, z: &[f64], out: &mut Vec<f64>) {
         out.clear();
         match self {
-            Self::Squares => {}
+            Self::Squares | Self::Huber(_) => {}
             Self::Logistic => {
                 let e = (-z[0].abs()).exp();
                 let (far, near) = (e / (1.0 + e), 1.0 / (1.0 + e));
@@ -124,6 +135,7 @@ mod tests {
             let h = 1e-6;
             for (loss, outputs, goal) in [
                 (OutputLoss::Squares, 1, goal as f64),
+                (OutputLoss::Huber(1.3), 1, goal as f64),
                 (OutputLoss::Logistic, 1, (goal % 2) as f64),
                 (OutputLoss::Softmax, 3, goal as f64),
             ] {

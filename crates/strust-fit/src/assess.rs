@@ -45,6 +45,12 @@ pub struct ClassAssessment {
     /// the first, where a tie counts half. `None` for several classes, and if one of two does not occur.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auc: Option<f64>,
+    /// By how much this is below the log-loss of always guessing the shares of the classes in these rows.
+    #[serde(default = "nan", deserialize_with = "or_nan")]
+    pub gain: f64,
+    /// The standard error of the gain.
+    #[serde(default = "nan", deserialize_with = "or_nan")]
+    pub gain_error: f64,
     /// `confusion[t][p]` rows of class t were predicted as p.
     pub confusion: Vec<Vec<u64>>,
     /// How often a prediction is right, by its probability.
@@ -70,6 +76,9 @@ pub struct NumberAssessment {
     /// 1 − Σ(y − ŷ)²/Σ(y − ȳ)², with the mean ȳ of these rows; NaN (null) if all targets are equal.
     #[serde(deserialize_with = "or_nan")]
     pub r2: f64,
+    /// The standard error of R², from the differences between rows.
+    #[serde(default = "nan", deserialize_with = "or_nan")]
+    pub r2_error: f64,
     /// The root of the mean squared residual.
     pub rmse: f64,
     /// The mean size of a residual.
@@ -110,6 +119,11 @@ fn or_nan<'de, D: serde::Deserializer<'de>>(input: D) -> Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(input)?.unwrap_or(f64::NAN))
 }
 
+/// What older files do not have.
+fn nan() -> f64 {
+    f64::NAN
+}
+
 /// The prediction for one row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Prediction {
@@ -137,7 +151,9 @@ impl<'a> Predictor<'a> {
     pub fn predict(&mut self, rows: &EncodedRows, i: usize) -> Prediction {
         let z = self.weights.apply(rows, i, &mut self.space);
         match self.task {
-            FitTask::Regression { mean, deviation } => Prediction::Number(mean + deviation * z[0]),
+            FitTask::Regression { mean, deviation, scale, .. } => {
+                Prediction::Number(scale.invert(mean + deviation * z[0]))
+            }
             FitTask::Classes { .. } => {
                 let mut probabilities = Vec::new();
                 self.loss.probabilities(z, &mut probabilities);
@@ -155,74 +171,81 @@ pub(crate) fn at_once(weights: &Weights) -> usize {
 /// Measures a model on some rows, of which there must be at least one. If a rank is interrupted, it is
 /// [`Error::Interrupted`] on all of them.
 pub(crate) fn assess(weights: &Weights, measured: MeasuredRows<'_>) -> Result<(Assessment, ScorePoints), Error> {
-    let MeasuredRows { data: ScoredRows { rows, targets, .. }, index, task, ranks } = measured;
-    let mut predictor = Predictor::new(weights, task);
-    let (share, at_once) = (ranks.share(), at_once(weights));
-    let mut stopped = false;
-    let mut goes_on = |k: usize| {
-        stopped = k > 0 && k.is_multiple_of(at_once) && ranks.is_interrupted();
-        !stopped
-    };
-    let own = index.iter().filter(|&&i| share.owns(i)).enumerate().take_while(|&(k, _)| goes_on(k)).map(|(_, &i)| i);
-    let of_all = |mine: Vec<f64>| ranks.collect(index.iter().map(|&i| share.owner(i)), 1, mine);
-    match (task, targets) {
-        (FitTask::Classes { names }, Targets::Classes(classes)) => {
-            let (mut tally, mut seconds) = (ClassTally::new(names.len()), Vec::new());
-            for i in own {
-                if let Prediction::Class(class, probabilities) = predictor.predict(rows, share.place(i)) {
+    assess_parts(&[(weights, measured)])
+}
+
+/// The same for several models, each on its own rows: the scores of all these rows. There must be at least one model.
+pub(crate) fn assess_parts(parts: &[(&Weights, MeasuredRows<'_>)]) -> Result<(Assessment, ScorePoints), Error> {
+    let (_, MeasuredRows { task, ranks, .. }) = parts[0];
+    let classes = task.class_names().map_or(0, <[String]>::len);
+    let mut tally = ClassTally::new(classes);
+    // Predictions with their targets, or probabilities of the second of two classes and whether a row has it.
+    let (mut pairs, mut ranked) = (Vec::new(), Vec::new());
+    for &(weights, MeasuredRows { data: ScoredRows { rows, targets, .. }, index, .. }) in parts {
+        let mut predictor = Predictor::new(weights, task);
+        let (share, at_once) = (ranks.share(), at_once(weights));
+        let mut stopped = false;
+        let mut numbers = Vec::with_capacity(share.count(index.len()));
+        for (k, &i) in index.iter().filter(|&&i| share.owns(i)).enumerate() {
+            if k > 0 && k.is_multiple_of(at_once) && ranks.is_interrupted() {
+                stopped = true;
+                break;
+            }
+            match (predictor.predict(rows, share.place(i)), targets) {
+                (Prediction::Class(class, probabilities), Targets::Classes(classes)) => {
                     tally.add(classes[i] as usize, class, &probabilities);
                     if let [_, second] = probabilities[..] {
-                        seconds.push(second);
+                        numbers.push(second);
                     }
                 }
+                (Prediction::Number(predicted), _) => numbers.push(predicted),
+                _ => unreachable!("the task made the targets"),
             }
-            ranks.complete(!stopped)?;
-            let mut scores = tally.of_all(ranks)?.finish();
-            let mut points = ScorePoints::default();
-            if names.len() == 2 {
-                let ranked = of_all(seconds)?.into_iter().zip(index.iter().map(|&i| classes[i] == 1));
-                if let Some((area, curve)) = roc(ranked) {
-                    (scores.auc, points.roc) = (Some(area), curve);
-                }
-            }
-            Ok((Assessment::Classes(scores), points))
         }
-        (FitTask::Regression { .. }, Targets::Numbers(values)) => {
-            let mut predictions = Vec::with_capacity(share.count(index.len()));
-            for i in own {
-                if let Prediction::Number(predicted) = predictor.predict(rows, share.place(i)) {
-                    predictions.push(predicted);
-                }
-            }
-            ranks.complete(!stopped)?;
-            let predictions = of_all(predictions)?;
-            let mut pairs: Vec<_> = predictions.into_iter().zip(index.iter().map(|&i| values[i])).collect();
-            // By their predictions, every k-th: the same rows on all ranks, and as dense as all of them.
-            let scores = of_numbers(&mut pairs);
-            let some = pairs.iter().step_by(pairs.len().div_ceil(RESIDUAL_POINTS));
-            let residuals = some.map(|&(p, y)| (p, y - p)).collect();
-            Ok((Assessment::Regression(scores), ScorePoints { residuals, ..ScorePoints::default() }))
+        ranks.complete(!stopped)?;
+        if classes > 2 {
+            continue;
         }
-        _ => unreachable!("the task made the targets"),
+        let numbers = ranks.collect(index.iter().map(|&i| share.owner(i)), 1, numbers)?.into_iter();
+        match targets {
+            Targets::Numbers(values) => pairs.extend(numbers.zip(index.iter().map(|&i| values[i]))),
+            Targets::Classes(classes) => ranked.extend(numbers.zip(index.iter().map(|&i| classes[i] == 1))),
+        }
     }
+    let mut points = ScorePoints::default();
+    if classes > 0 {
+        let mut scores = tally.of_all(ranks)?.finish();
+        if let Some((area, curve)) = roc(ranked.into_iter()) {
+            (scores.auc, points.roc) = (Some(area), curve);
+        }
+        return Ok((Assessment::Classes(scores), points));
+    }
+    // By their predictions, every k-th: the same rows on all ranks, and as dense as all of them.
+    let scores = of_numbers(&mut pairs);
+    let some = pairs.iter().step_by(pairs.len().div_ceil(RESIDUAL_POINTS));
+    points.residuals = some.map(|&(p, y)| (p, y - p)).collect();
+    Ok((Assessment::Regression(scores), points))
 }
 
 struct ClassTally {
     confusion: Vec<Vec<u64>>,
-    log_loss: f64,
+    /// The sums of −log p and of its square, by class.
+    losses: Vec<[f64; 2]>,
     /// Rows, the sum of probabilities and the number of right ones in each bin.
     bins: [(u64, f64, u64); BINS],
 }
 
 impl ClassTally {
     fn new(classes: usize) -> Self {
-        Self { confusion: vec![vec![0; classes]; classes], log_loss: 0.0, bins: [(0, 0.0, 0); BINS] }
+        Self { confusion: vec![vec![0; classes]; classes], losses: vec![[0.0; 2]; classes], bins: [(0, 0.0, 0); BINS] }
     }
 
     fn add(&mut self, truth: usize, class: usize, probabilities: &[f64]) {
         self.confusion[truth][class] += 1;
         // A probability that is rounded to 0 must not make the mean infinite.
-        self.log_loss -= probabilities[truth].max(f64::MIN_POSITIVE).ln();
+        let loss = -probabilities[truth].max(f64::MIN_POSITIVE).ln();
+        self.losses[truth][0] += loss;
+        self.losses[truth][1] += loss * loss;
         let shown = if probabilities.len() == 2 { 1 } else { class };
         let bin = &mut self.bins[((probabilities[shown] * BINS as f64) as usize).min(BINS - 1)];
         bin.0 += 1;
@@ -234,13 +257,13 @@ impl ClassTally {
     fn of_all(mut self, ranks: &Ranks<'_>) -> Result<Self, Error> {
         let counts = self.confusion.iter().flatten().map(|&count| count as f64);
         let bins = self.bins.iter().flat_map(|&(rows, sum, right)| [rows as f64, sum, right as f64]);
-        let mut sums: Vec<f64> = counts.chain(bins).chain([self.log_loss]).collect();
+        let mut sums: Vec<f64> = counts.chain(bins).chain(self.losses.iter().flatten().copied()).collect();
         ranks.add(&mut sums)?;
         let mut next = sums.into_iter();
         let mut next = || next.next().unwrap_or_default();
         self.confusion.iter_mut().flatten().for_each(|count| *count = next() as u64);
         self.bins.iter_mut().for_each(|bin| *bin = (next() as u64, next(), next() as u64));
-        self.log_loss = next();
+        self.losses.iter_mut().flatten().for_each(|sum| *sum = next());
         Ok(self)
     }
 
@@ -256,12 +279,21 @@ impl ClassTally {
             predicted: sum / rows as f64,
             observed: right as f64 / rows as f64,
         };
+        // The gain of a row of class c is −log(share of c) minus its loss.
+        let (mut gain, mut squares) = (0.0, 0.0);
+        for (&[sum, square], &count) in self.losses.iter().zip(&sums).filter(|(_, count)| **count > 0) {
+            let (count, guess) = (count as f64, -(count as f64 / n).ln());
+            gain += count * guess - sum;
+            squares += square - 2.0 * guess * sum + count * guess * guess;
+        }
         ClassAssessment {
             rows: rows as usize,
             accuracy: right as f64 / n,
             largest_share: sums.iter().copied().max().unwrap_or(0) as f64 / n,
             balanced_accuracy: recalls.iter().sum::<f64>() / recalls.len() as f64,
-            log_loss: self.log_loss / n,
+            log_loss: self.losses.iter().map(|[sum, _]| sum).sum::<f64>() / n,
+            gain: gain / n,
+            gain_error: (squares - gain * gain / n).max(0.0).sqrt() / n,
             auc: None,
             confusion: self.confusion,
             calibration: self.bins.iter().filter(|bin| bin.0 > 0).map(bin).collect(),
@@ -316,12 +348,16 @@ fn of_numbers(pairs: &mut [(f64, f64)]) -> NumberAssessment {
     let r2 = if spread > 0.0 { 1.0 - squares / spread } else { f64::NAN };
     let mean_error = mean_of(&|p, y| (y - p).abs(), pairs);
     let mean_guess_error = mean_of(&|_, y| (y - mean).abs(), pairs);
+    // R² = 1 − A/B is a ratio of means, so its error is that of the mean of a − (A/B)b, divided by B.
+    let deviant = |p: f64, y: f64| ((y - p).powi(2) - (1.0 - r2) * (y - mean).powi(2)).powi(2);
+    let r2_error = (mean_of(&deviant, pairs) / n).sqrt() / spread;
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
     let bins = BINS.min(pairs.len());
     let residuals = (0..bins).map(|k| residual_bin(&pairs[k * pairs.len() / bins..(k + 1) * pairs.len() / bins]));
     NumberAssessment {
         rows: pairs.len(),
         r2,
+        r2_error,
         rmse: squares.sqrt(),
         mean_error,
         mean_guess_error,

@@ -4,79 +4,34 @@ use crate::{
     Error,
     assess::{Assessment, ScorePoints, assess, at_once},
     checks,
+    choose::{self, NetworkTrial},
     coefficients::{Coefficient, coefficients, deviations},
-    constrain::{FullSumEnd, VIOLATION, WeightConstraint, constrained},
+    constrain::{ConstraintEffect, VIOLATION, WeightConstraint, WeightRule, input_names, violation},
     importance::{Importance, importance},
-    linear::LinearModel,
-    newton,
     ranks::Ranks,
     saved::{DataOrigin, FORMAT, FittedModel, ModelAbout, ModelFamily, TrainingOrigin},
     scored::{MeasuredRows, ScoredRows, goals, whole_target},
+    setup::FitSetup,
     split::split,
     table::{Cells, DataTable},
-    task::{FitTask, TaskChoice},
-    terms::ModelTerms,
-    train::{self, LearningPoint, Trained, TrainingEnd, TrainingLimits, dealt},
+    tails,
+    task::FitTask,
+    train::{LearningPoint, Trained, TrainingEnd},
     transform::{Encoder, EncodingLosses, Standardize},
-    weights::LayerSpace,
 };
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use strust::ranks::{Alone, Group};
-use strust_data::{limits, words::plural};
+use strust_data::words::plural;
 
-/// The share of the training rows on which a network is scored while it learns.
-const VALIDATION: f64 = 0.1;
-/// The widths of the hidden layers, if the user names none.
-pub const HIDDEN: &[usize] = &[100];
+pub use crate::options::{FitOptions, HIDDEN};
 
-/// What to fit.
-#[derive(Debug, Clone)]
-pub struct FitOptions {
-    /// The column to predict; `None` for the labels of LIBSVM text and images.
-    pub target: Option<String>,
-    /// The task; inferred by default.
-    pub task: Option<TaskChoice>,
-    /// The kind of model; by default the linear one of the task.
-    pub model: Option<ModelFamily>,
-    /// The widths of the hidden layers of a network.
-    pub hidden: Vec<usize>,
-    /// The share of rows to hold out, in [0, 1).
-    pub test_share: f64,
-    /// The seed of the split, the start and the mini-batches.
-    pub seed: u64,
-    /// The most epochs.
-    pub epochs: Option<u64>,
-    /// L in f = (1/n)(Σ loss + (L/2)‖W‖²). By default 1, and 0 for constrained regressions.
-    pub l2: Option<f64>,
-    /// Whether the model has intercepts.
-    pub intercept: bool,
-    /// Whether features are standardized.
-    pub standardize: bool,
-    /// Constraints on the weights.
-    pub constraint: WeightConstraint,
-    /// Columns to keep, also if they number the rows.
-    pub keep: Vec<String>,
-}
-
-impl Default for FitOptions {
-    fn default() -> Self {
-        Self {
-            target: None,
-            task: None,
-            model: None,
-            hidden: HIDDEN.to_vec(),
-            test_share: 0.2,
-            seed: 0,
-            epochs: None,
-            l2: None,
-            intercept: true,
-            standardize: true,
-            constraint: WeightConstraint::default(),
-            keep: Vec::new(),
-        }
-    }
-}
+/// The share of the rows that is held out by default.
+const TEST: f64 = 0.2;
+/// Fewer rows than this are scored by cross-validation: a fifth of them would say little.
+const FEW: usize = 200;
+/// So few rows cannot be dealt into parts.
+const TOO_FEW: usize = 10;
 
 /// What a person should know about a fit.
 #[derive(Debug, Clone, Serialize)]
@@ -99,6 +54,12 @@ pub struct FitReport {
     /// The weights of a linear model, those with the largest effects first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub coefficients: Vec<Coefficient>,
+    /// What the constraints do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<ConstraintEffect>,
+    /// A network that is better on a part of the training rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkTrial>,
 }
 
 /// A model and its report.
@@ -189,12 +150,13 @@ pub fn fit_on(
     let target = table.target_name(options.target.as_deref())?;
     let whole = whole_target(table, &target, ranks)?;
     ranks.proceed()?;
-    let (task, why) = FitTask::infer(&whole, &target, options.task)?;
-    let task = without_shift(task, options);
+    let (task, why) = FitTask::infer(&whole, &target, options.task, options.regression)?;
+    let mut task = without_shift(task, options);
     let family = family(&task, options)?;
     let (targets, known) = task.targets(&whole, &target)?;
     drop(whole);
-    let share = if test.is_some() { 0.0 } else { options.test_share };
+    let in_folds = test.is_none() && options.test_share.is_none() && (TOO_FEW..FEW).contains(&known.len());
+    let share = if test.is_some() || in_folds { 0.0 } else { options.test_share.unwrap_or(TEST) };
     let (training, held) = split(&targets, &known, share, options.seed, 0);
     if training.len() < 2 {
         return Err(Error::file(&table.path, "fewer than two rows to learn from"));
@@ -208,26 +170,39 @@ pub fn fit_on(
     let (rows, losses) = ranks.agree(encoder.encode(table, ranks.interrupt()))?;
     let losses = losses.with_all_blanks(&encoder, ranks)?;
     let own = ScoredRows { goals: goals(&task, &targets, table), rows, targets, index: held };
+    let l2 = options.l2.unwrap_or_else(|| default_l2(family, &options.constraint));
+    let rules = rules(&options.constraint, &encoder)?;
+    let epochs = options.epochs;
+    let mut setup = FitSetup { family, l2, epochs, encoder: &encoder, rules: &rules, options, ranks };
+    if options.regression.huber {
+        let bound = setup.huber_bound(MeasuredRows { data: &own, index: &training, task: &task, ranks })?;
+        task = task.with_huber(bound);
+    }
     let of_own = |index| MeasuredRows { data: &own, index, task: &task, ranks };
     let mut remarks = checks::remarks(table, &target, of_own(&known), &encoder, &losses, &identifiers)?;
+    remarks.extend(tails::advice(&target, &task, &own.targets, &known));
     let other = test.map(|test| ScoredRows::read(test, &encoder, &task, &target, ranks)).transpose()?;
     let held_out = match &other {
         Some(data) => MeasuredRows { data, index: &data.index, task: &task, ranks },
         None => of_own(&own.index),
     };
 
-    let l2 = options.l2.unwrap_or_else(|| default_l2(family, options.constraint));
-    let setup = FitSetup { family, l2, encoder: &encoder, task: &task, options, ranks };
-    let trained = setup.train(of_own(&training), held_out, watch)?;
+    remarks.extend(choose::from_data(&mut setup, of_own(&training))?);
+    let trained = setup.train(of_own(&training), held_out, watch.report)?;
     ranks.check()?;
     let mut model = FittedModel {
-        about: setup.about(table, &target, &trained, (training.len(), held_out.index.len())),
+        about: setup.about(table, &target, &task, &trained, (training.len(), held_out.index.len())),
         weights: trained.weights,
     };
-    check_constraint(&model)?;
-    if family != ModelFamily::Mlp {
+    check_constraint(&model, &rules)?;
+    if model.about.model != ModelFamily::Mlp {
         model.about.deviations = deviations(&encoder, of_own(&training))?;
     }
+    let ended = model.about.training.end;
+    let constraints = match ended {
+        TrainingEnd::Interrupted => Vec::new(),
+        _ => unless_stopped(setup.effects(of_own(&training), &model.weights))?.unwrap_or_default(),
+    };
     let most = at_once(&model.weights);
     let mut few = false;
     let mut measured = |on: MeasuredRows<'_>| {
@@ -241,14 +216,23 @@ pub fn fit_on(
             scores => scores,
         }
     };
-    let scores = (!held_out.index.is_empty()).then(|| measured(held_out)).transpose()?;
-    let judged = if scores.is_some() { held_out } else { of_own(&training) };
+    let judged = if held_out.index.is_empty() { of_own(&training) } else { held_out };
+    let scores = match ended {
+        TrainingEnd::Interrupted if in_folds => None,
+        _ if in_folds => unless_stopped(choose::scores_in_folds(&setup, of_own(&training)))?,
+        _ => (!held_out.index.is_empty()).then(|| measured(held_out)).transpose()?,
+    };
     let importance = importance(&encoder, &model.weights, judged, options.seed)?;
     let (on_training, of_training) = measured(of_own(&training))?;
     let (scores, points) = scores.map_or((None, of_training), |(scores, points)| (Some(scores), points));
     if few {
         remarks.push(format!("the fit was stopped, so it is scored on at most {}", plural(most, "row")));
     }
+    let network = match ended {
+        TrainingEnd::Interrupted => None,
+        _ => unless_stopped(choose::quick_trial(&setup, of_own(&training)))?.flatten(),
+    };
+    model.about.training.folds = (in_folds && scores.is_some()).then_some(choose::FOLDS);
     model.about.training.held_out.clone_from(&scores);
     let report = FitReport {
         task: described(&task, &why),
@@ -259,6 +243,8 @@ pub fn fit_on(
         points,
         importance,
         coefficients: coefficients(&model, trained.errors.as_deref()),
+        constraints,
+        network,
     };
     Ok(Fitted { model, report })
 }
@@ -282,11 +268,24 @@ pub fn evaluate(
     Ok((assess(&model.weights, MeasuredRows { data: &data, index: &data.index, task, ranks })?.0, losses))
 }
 
+fn rules(constraint: &WeightConstraint, encoder: &Encoder) -> Result<Vec<WeightRule>, Error> {
+    // Without a constraint nobody needs the names of many inputs.
+    if constraint.is_active() { WeightRule::all(constraint, &input_names(encoder)) } else { Ok(Vec::new()) }
+}
+
 /// Without an intercept, a mean of the target would be one.
-fn without_shift(task: FitTask, options: &FitOptions) -> FitTask {
-    match task {
-        FitTask::Regression { deviation, .. } if !options.intercept => FitTask::Regression { mean: 0.0, deviation },
-        task => task,
+fn without_shift(mut task: FitTask, options: &FitOptions) -> FitTask {
+    if let (FitTask::Regression { mean, .. }, false) = (&mut task, options.intercept) {
+        *mean = 0.0;
+    }
+    task
+}
+
+/// What was found, or `None` if the search for it was stopped: there is a model already.
+fn unless_stopped<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
+    match found {
+        Err(Error::Interrupted) => Ok(None),
+        found => found.map(Some),
     }
 }
 
@@ -309,16 +308,23 @@ fn family(task: &FitTask, options: &FitOptions) -> Result<ModelFamily, Error> {
         let task = described(task, "");
         return refuse(format!("--model {} does not fit {task}; use {} or mlp", chosen.name(), linear.name()));
     }
+    let is_network = chosen == ModelFamily::Mlp || options.choose_model;
+    if options.choose_l2 && chosen == ModelFamily::Mlp {
+        return refuse("--l2 auto is for linear models: give a network a number".into());
+    }
+    if options.constraint.is_active() && options.choose_model {
+        return refuse("constraints are for linear models: leave out --model auto".into());
+    }
     if options.constraint.is_active() && !matches!(chosen, ModelFamily::Linear | ModelFamily::Logistic) {
         return refuse(format!(
             "constraints are for models with one output, linear and logistic, not {}",
             chosen.name()
         ));
     }
-    if chosen == ModelFamily::Mlp && (options.hidden.is_empty() || options.hidden.contains(&0)) {
+    if is_network && (options.hidden.is_empty() || options.hidden.contains(&0)) {
         return refuse("--hidden must name at least one width, each at least 1".into());
     }
-    if chosen == ModelFamily::Mlp && !options.intercept {
+    if is_network && !options.intercept {
         return refuse("--no-intercept is for linear models: a network always has them".into());
     }
     Ok(chosen)
@@ -326,97 +332,23 @@ fn family(task: &FitTask, options: &FitOptions) -> Result<ModelFamily, Error> {
 
 /// With a penalty every problem has a solution, and a network does not learn a few rows by heart. A constrained regression
 /// has a solution without it.
-fn default_l2(family: ModelFamily, constraint: WeightConstraint) -> f64 {
+fn default_l2(family: ModelFamily, constraint: &WeightConstraint) -> f64 {
     if family == ModelFamily::Linear && constraint.is_active() { 0.0 } else { 1.0 }
 }
 
-/// All that training needs to know.
-struct FitSetup<'a> {
-    family: ModelFamily,
-    l2: f64,
-    encoder: &'a Encoder,
-    task: &'a FitTask,
-    options: &'a FitOptions,
-    ranks: &'a Ranks<'a>,
-}
-
 impl FitSetup<'_> {
-    fn train(
-        &self,
-        own: MeasuredRows<'_>,
-        held_out: MeasuredRows<'_>,
-        watch: &mut FitWatch<'_>,
-    ) -> Result<Trained, Error> {
-        let (loss, outputs) = (self.task.loss(), self.task.outputs());
-        let (ranks, share) = (self.ranks, self.ranks.share());
-        let MeasuredRows { data: ScoredRows { rows, targets, goals, .. }, index: training, .. } = own;
-        let (learned, validation) = match self.family {
-            ModelFamily::Mlp => split(targets, training, VALIDATION, self.options.seed, 1),
-            _ => (training.to_vec(), Vec::new()),
-        };
-        let index = share.places(&learned);
-        let data = ModelTerms {
-            rows,
-            index: &index,
-            goals,
-            weights: None,
-            units: None,
-            loss,
-            outputs,
-            penalty: self.l2 / training.len() as f64,
-            intercept: self.options.intercept,
-        };
-        // For the learning curve as many training rows as are held out, and at least a tenth of them.
-        let part = (held_out.index.len() as f64 / learned.len() as f64).clamp(VALIDATION, 1.0);
-        let sample = MeasuredRows { index: &split(targets, &learned, part, self.options.seed, 2).1, ..own };
-        let space = &mut LayerSpace::default();
-        let mut limits = TrainingLimits {
-            epochs: self.options.epochs,
-            seed: self.options.seed,
-            interrupted: &|| ranks.is_interrupted(),
-            any_stops: &|stop| ranks.any(stop),
-            report: watch.report,
-            losses: &mut |epoch, weights| {
-                let training = sample.mean_loss(weights, space)?;
-                Some(LearningPoint { epoch, training, held_out: held_out.mean_loss(weights, space) })
-            },
-        };
-        let entries = rows.stored_per_row(ranks)? * training.len() as f64;
-        self.check_size(rows.inputs(), outputs, training.len(), entries as usize)?;
-        if self.family == ModelFamily::Mlp {
-            let validation = MeasuredRows { index: &validation, ..own };
-            return train::network(data, &learned, &self.options.hidden, validation, &mut limits);
-        }
-        if self.options.constraint.is_active() {
-            let mut f = dealt(LinearModel::new(data), training, ranks);
-            return constrained(&mut f, self.options.constraint, &self.factors(), FullSumEnd::default(), &mut limits);
-        }
-        newton::minimum(data, newton::GAP, ranks, &mut limits)
-    }
-
-    /// Refuses a model that is far larger than the training rows explain: one index of LIBSVM text can be a billion.
-    fn check_size(&self, inputs: usize, outputs: usize, rows: usize, entries: usize) -> Result<(), Error> {
-        if self.family == ModelFamily::Mlp {
-            let widths = [&[inputs], &*self.options.hidden, &[outputs]].concat();
-            return limits::network(&widths, rows, size_of::<f32>(), entries).map_err(|why| {
-                Error::Option(format!("{why}: use smaller widths in --hidden, or --drop columns with many categories"))
-            });
-        }
-        let most = limits::weights(entries);
-        if inputs.saturating_mul(outputs) > most {
-            return Err(Error::Option(format!(
-                "{inputs} inputs × {outputs} outputs are more than the {most} weights that {entries} entries of the \
-                 training rows allow: use fewer columns or classes"
-            )));
-        }
-        Ok(())
-    }
-
     /// All of the model but its weights, made from this many training rows and held-out rows.
-    fn about(&self, table: &DataTable, target: &str, trained: &Trained, rows: (usize, usize)) -> ModelAbout {
-        let Self { family, l2, encoder, task, options, .. } = self;
+    fn about(
+        &self,
+        table: &DataTable,
+        target: &str,
+        task: &FitTask,
+        trained: &Trained,
+        rows: (usize, usize),
+    ) -> ModelAbout {
+        let Self { family, l2, encoder, options, .. } = self;
         let method = match family {
-            _ if options.constraint.is_active() => "str-sqp",
+            _ if !self.rules.is_empty() => "str-sqp",
             ModelFamily::Mlp => "auto",
             _ => "newton",
         };
@@ -427,11 +359,11 @@ impl FitSetup<'_> {
             version: env!("CARGO_PKG_VERSION").into(),
             model: *family,
             target: target.into(),
-            task: (*task).clone(),
+            task: task.clone(),
             target_is_words: words,
             target_form: column.map(|column| column.form).unwrap_or_default(),
             intercept: options.intercept,
-            constraint: options.constraint,
+            constraint: options.constraint.clone(),
             order: table.order.clone(),
             encoder: (*encoder).clone(),
             data: DataOrigin {
@@ -449,25 +381,17 @@ impl FitSetup<'_> {
                 end: trained.end,
                 l2: *l2,
                 held_out: None,
+                folds: None,
             },
             deviations: Vec::new(),
         }
     }
-
-    /// cⱼ: a weight in the units of the file is cⱼ times the weight of the model.
-    fn factors(&self) -> Vec<f64> {
-        self.encoder.units().iter().map(|(_, scale)| self.task.units().1 / scale).collect()
-    }
 }
 
 /// A model that does not satisfy its constraint is not a result.
-fn check_constraint(model: &FittedModel) -> Result<(), Error> {
-    let constraint = model.about.constraint;
-    if !constraint.is_active() {
-        return Ok(());
-    }
+fn check_constraint(model: &FittedModel, rules: &[WeightRule]) -> Result<(), Error> {
     let (weights, _) = model.weights_in_units().unwrap_or_default();
-    let violation = constraint.violation(&weights[0]);
+    let violation = weights.first().map_or(0.0, |weights| violation(rules, weights));
     if violation <= VIOLATION {
         return Ok(());
     }

@@ -8,12 +8,13 @@
 //! | [`table`], [`transform`] | data files as columns, and the fitted transform that makes rows of them: `strust-data` |
 //! | [`task`], [`split`](mod@split) | what to predict; rows to hold out |
 //! | `scored` | rows with their targets |
-//! | [`checks`] | what a person should know about the data |
+//! | [`checks`], `tails` | what a person should know about the data |
 //! | [`weights`] | the weights of a model |
 //! | `terms`, `linear`, `network` | the functions to minimize |
 //! | `newton`, [`train`], [`constrain`] | how |
 //! | [`assess`](mod@assess), [`importance`], [`coefficients`] | scores; the features that matter; weights for people |
 //! | [`saved`] | model files |
+//! | [`options`], `setup`, [`choose`] | what to fit; one fit; choices between several |
 //! | [`fit`](mod@fit) | all of it |
 //! | [`arrays`] | the same models from arrays in memory |
 
@@ -24,6 +25,7 @@
 pub mod arrays;
 pub mod assess;
 pub mod checks;
+pub mod choose;
 pub mod coefficients;
 pub mod constrain;
 pub mod fit;
@@ -31,9 +33,12 @@ pub mod importance;
 mod linear;
 mod network;
 mod newton;
+pub mod options;
 pub mod saved;
 mod scored;
+mod setup;
 pub mod split;
+mod tails;
 pub mod task;
 mod terms;
 pub mod train;

@@ -69,7 +69,7 @@ impl<'a, R: RowInputs> LinearModel<'a, R> {
         value += 0.5 * penalty * weights.iter().map(|w| w * w).sum::<f64>();
         match terms.loss {
             // The targets have the deviation 1.
-            OutputLoss::Squares => Evaluation::of_squares(value, f64::EPSILON, 2.0),
+            OutputLoss::Squares | OutputLoss::Huber(_) => Evaluation::of_squares(value, f64::EPSILON, 2.0),
             _ => Evaluation::new(value, f64::EPSILON),
         }
     }

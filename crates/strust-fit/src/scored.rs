@@ -82,6 +82,7 @@ impl ScoredRows {
     ) -> Result<Self, Error> {
         encoder.check_names(table)?;
         let (targets, index) = task.targets(&*whole_target(table, target, ranks)?, target)?;
+        task.check_scale(&table.path, target, &targets)?;
         let (rows, _) = ranks.agree(encoder.encode(table, ranks.interrupt()))?;
         Ok(Self { goals: goals(task, &targets, table), rows, targets, index })
     }
@@ -100,7 +101,9 @@ pub(crate) struct MeasuredRows<'a> {
 /// The target of a row as the model computes with it.
 pub(crate) fn goal(task: &FitTask, targets: &Targets, i: usize) -> f64 {
     match (task, targets) {
-        (FitTask::Regression { mean, deviation }, Targets::Numbers(values)) => (values[i] - mean) / deviation,
+        (FitTask::Regression { mean, deviation, scale, .. }, Targets::Numbers(values)) => {
+            (scale.of(values[i]) - mean) / deviation
+        }
         (_, Targets::Classes(classes)) => f64::from(classes[i]),
         _ => unreachable!("the task made the targets"),
     }

@@ -6,26 +6,52 @@ use strust::sample::generator;
 
 /// The stream of the random numbers of a split. Samplers use the streams at both ends of the range.
 const SPLIT: u64 = (1 << 62) + 40;
+/// The last of its streams, that of [`folds`].
+const FOLDS: u64 = 9;
 
 /// Draws a share of the rows at random: of each class the same share, rounded to whole rows. Both parts keep the order
 /// of the rows, and each class keeps a row to learn from.
 #[must_use]
 pub fn split(targets: &Targets, rows: &[usize], share: f64, seed: u64, stream: u64) -> (Vec<usize>, Vec<usize>) {
     let mut rng = generator(seed, SPLIT + stream);
-    // The rows of each class; all rows for a regression.
+    let mut held = vec![false; targets.len()];
+    for mut group in groups(targets, rows) {
+        let take = ((share * group.len() as f64).round() as usize).min(group.len().saturating_sub(1));
+        draw(&mut group, take, &mut rng);
+        group[..take].iter().for_each(|&i| held[i] = true);
+    }
+    rows.iter().partition(|&&i| !held[i])
+}
+
+/// Deals the rows into parts of equal size at random, of each class the same share. Each part keeps the order of the rows.
+#[must_use]
+pub fn folds(targets: &Targets, rows: &[usize], count: usize, seed: u64) -> Vec<Vec<usize>> {
+    let mut rng = generator(seed, SPLIT + FOLDS);
+    let mut folds = vec![Vec::new(); count];
+    let mut next = 0;
+    for mut group in groups(targets, rows) {
+        let all = group.len();
+        draw(&mut group, all, &mut rng);
+        for i in group {
+            folds[next % count].push(i);
+            next += 1;
+        }
+    }
+    for fold in &mut folds {
+        fold.sort_unstable();
+    }
+    folds
+}
+
+/// The rows of each class; all rows for a regression.
+fn groups(targets: &Targets, rows: &[usize]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for &i in rows {
         let class = if let Targets::Classes(classes) = targets { classes[i] as usize } else { 0 };
         groups.resize_with(groups.len().max(class + 1), Vec::new);
         groups[class].push(i);
     }
-    let mut held = vec![false; targets.len()];
-    for mut group in groups {
-        let take = ((share * group.len() as f64).round() as usize).min(group.len().saturating_sub(1));
-        draw(&mut group, take, &mut rng);
-        group[..take].iter().for_each(|&i| held[i] = true);
-    }
-    rows.iter().partition(|&&i| !held[i])
+    groups
 }
 
 /// Moves this many entries, drawn at random, to the front.
@@ -52,6 +78,19 @@ mod tests {
         assert_eq!(split(&targets, &rows, 0.2, 1, 0).1, test);
         assert_ne!(split(&targets, &rows, 0.2, 2, 0).1, test);
         assert_ne!(split(&targets, &rows, 0.2, 1, 1).1, test);
+    }
+
+    #[test]
+    fn folds_have_equal_sizes_and_the_same_share_of_each_class() {
+        let targets = Targets::Classes((0..103).map(|i| u32::from(i % 10 == 0)).collect());
+        let rows: Vec<usize> = (0..103).collect();
+        let dealt = folds(&targets, &rows, 5, 1);
+        assert!(dealt.iter().all(|fold| (20..=21).contains(&fold.len()) && fold.is_sorted()));
+        assert!(dealt.iter().all(|fold| (2..=3).contains(&fold.iter().filter(|&&i| i % 10 == 0).count())));
+        let mut all = dealt.concat();
+        all.sort_unstable();
+        assert_eq!(all, rows);
+        assert_ne!(folds(&targets, &rows, 5, 2), dealt);
     }
 
     #[test]

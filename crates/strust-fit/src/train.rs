@@ -111,6 +111,17 @@ impl MeasuredRows<'_> {
         }
         (!self.index.is_empty()).then(|| self.ranks.total(sum) / self.index.len() as f64)
     }
+    /// The loss of each row. If a rank is interrupted, it is [`Error::Interrupted`] on all of them.
+    pub(crate) fn row_losses(&self, weights: &Weights) -> Result<Vec<f64>, Error> {
+        let (mut space, mut z, share) = (LayerSpace::default(), vec![0.0; weights.outputs()], self.ranks.share());
+        let loss = |&i: &usize| {
+            z.copy_from_slice(weights.apply(&self.data.rows, i, &mut space));
+            self.task.loss().differentiate(&mut z, self.data.goals[i])
+        };
+        let mine = share.places(self.index).iter().take_while(|_| !self.ranks.is_interrupted()).map(loss).collect();
+        self.ranks.proceed()?;
+        self.ranks.collect(self.index.iter().map(|&i| share.owner(i)), 1, mine)
+    }
 }
 
 /// Trains a network with hidden layers.

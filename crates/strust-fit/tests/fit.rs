@@ -249,8 +249,8 @@ fn mixture(weights: [f64; 3], noise_size: f64) -> String {
     text
 }
 
-fn constrained(text: &str, constraint: WeightConstraint) -> Vec<f64> {
-    let fitted = Data::new(text).fit(&FitOptions { constraint, ..to("y") }).unwrap();
+fn constrained(text: &str, constraint: &WeightConstraint) -> Vec<f64> {
+    let fitted = Data::new(text).fit(&FitOptions { constraint: constraint.clone(), ..to("y") }).unwrap();
     assert_eq!(fitted.model.about.training.end, TrainingEnd::Converged);
     let (weights, _) = fitted.model.weights_in_units().unwrap();
     assert!(constraint.violation(&weights[0]) < 1e-12, "{weights:?}");
@@ -263,20 +263,20 @@ fn constraints_hold_in_the_units_of_the_file_and_the_right_weights_are_found() {
         assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < within), "{found:?} and {expected:?}");
     };
     let none = WeightConstraint::default();
-    let share = WeightConstraint { nonnegative: true, sum_to_one: true, ..none };
-    near(&constrained(&mixture([0.2, 0.5, 0.3], 0.0), share), &[0.2, 0.5, 0.3], 1e-5);
+    let share = WeightConstraint { nonnegative: true, sum_to_one: true, ..none.clone() };
+    near(&constrained(&mixture([0.2, 0.5, 0.3], 0.0), &share), &[0.2, 0.5, 0.3], 1e-5);
     near(
-        &constrained(&mixture([1.5, 0.5, -1.0], 0.0), WeightConstraint { sum_to_one: true, ..none }),
+        &constrained(&mixture([1.5, 0.5, -1.0], 0.0), &WeightConstraint { sum_to_one: true, ..none.clone() }),
         &[1.5, 0.5, -1.0],
         1e-5,
     );
     near(
-        &constrained(&mixture([0.6, -0.8, 0.0], 0.0), WeightConstraint { unit_norm: true, ..none }),
+        &constrained(&mixture([0.6, -0.8, 0.0], 0.0), &WeightConstraint { unit_norm: true, ..none.clone() }),
         &[0.6, -0.8, 0.0],
         1e-5,
     );
     // The unconstrained weight of p is negative, so it is 0 exactly.
-    let found = constrained(&mixture([-4.0, 0.5, 0.3], 0.1), WeightConstraint { nonnegative: true, ..none });
+    let found = constrained(&mixture([-4.0, 0.5, 0.3], 0.1), &WeightConstraint { nonnegative: true, ..none.clone() });
     assert!(found[0] == 0.0 && found[1] > 0.4 && found[2] > 0.2, "{found:?}");
 }
 
@@ -342,7 +342,7 @@ fn the_time_of_a_fit_is_linear_in_the_number_of_columns() {
         for i in 0..6 {
             let _ = writeln!(text, "{},{}", line(&|j| format!("{}", (i * 7 + j * 5) % 11)), i % 5);
         }
-        let options = FitOptions { epochs: Some(1), test_share: 0.0, ..to("y") };
+        let options = FitOptions { epochs: Some(1), test_share: Some(0.0), ..to("y") };
         let data = Data::new(&text);
         let took = |_| {
             let begun = std::time::Instant::now();

@@ -16,6 +16,7 @@ use strust_fit::{
     fit_on,
     saved::ModelFamily,
     table::{Cells, ReadProgress},
+    task::{FitTask, RegressionChoice},
     train::TrainingEnd,
     transform::Encoding,
 };
@@ -78,7 +79,12 @@ fn assert_same(one: &Fitted, many: &Fitted, within: f64) {
     assert_eq!((&a.order, &a.data, a.target_is_words), (&b.order, &b.data, b.target_is_words));
     assert_eq!((a.model, a.training.batch, a.training.end), (b.model, b.training.batch, b.training.end));
     assert_eq!((&one.report.task, &one.report.remarks), (&many.report.task, &many.report.remarks));
-    assert_eq!(a.task, b.task);
+    match (&a.task, &b.task) {
+        (FitTask::Regression { huber: Some(a), mean, .. }, FitTask::Regression { huber: Some(b), mean: other, .. }) => {
+            assert!(near(*a, *b, within) && mean.to_bits() == other.to_bits());
+        }
+        (a, b) => assert_eq!(a, b),
+    }
     assert_eq!(a.encoder.columns.len(), b.encoder.columns.len());
     assert_eq!(a.encoder.sparse_scales, b.encoder.sparse_scales);
     for (a, b) in a.encoder.columns.iter().zip(&b.encoder.columns) {
@@ -186,7 +192,7 @@ fn a_csv_file_gives_the_same_fit_on_any_number_of_ranks() {
     for (options, within) in [
         (FitOptions { ..to("price") }, 1e-9),
         (FitOptions { ..to("kind") }, 1e-9),
-        (FitOptions { intercept: false, test_share: 0.0, ..to("price") }, 1e-9),
+        (FitOptions { intercept: false, test_share: Some(0.0), ..to("price") }, 1e-9),
         (FitOptions { standardize: false, epochs: Some(5), ..to("kind") }, 1e-9),
         (
             FitOptions {
@@ -230,6 +236,31 @@ fn dirty_data_give_the_same_fit_on_any_number_of_ranks() {
     }
     let forms = |fitted: &Fitted| fitted.model.about.encoder.columns.iter().map(|c| c.form).collect::<Vec<_>>();
     assert_eq!((forms(&one), one.model.about.target_form), (forms(&three), three.model.about.target_form));
+}
+
+#[test]
+fn choices_from_data_are_those_of_one_process() {
+    let folder = Folder::new();
+    let path = folder.write("data.csv", csv(0..800));
+    let few = folder.write("few.csv", csv(0..120));
+    let rules = ["size <= 2", "town = Oslo + town = Rome = 3", "0 <= code <= 1"].map(String::from).to_vec();
+    let robust = RegressionChoice { log: false, huber: true };
+    for (path, options) in [
+        (&path, FitOptions { constraint: WeightConstraint { rules, ..WeightConstraint::default() }, ..to("price") }),
+        (&path, FitOptions { regression: robust, ..to("price") }),
+        (&path, FitOptions { regression: RegressionChoice { log: true, huber: false }, ..to("size") }),
+        (&few, FitOptions { choose_l2: true, ..to("price") }),
+        (&few, to("kind")),
+    ] {
+        let [one, two, three] = on_ranks(path, None, &options);
+        assert_same(&one, &two, 1e-7);
+        assert_same(&one, &three, 1e-7);
+        assert_eq!(one.model.about.training.folds, (path == &few).then_some(5));
+        let texts = |fitted: &Fitted| fitted.report.constraints.iter().map(|c| (c.text.clone(), c.active)).collect();
+        let found: [Vec<_>; 2] = [texts(&one), texts(&three)];
+        assert_eq!(found[0], found[1]);
+        assert_eq!(found[0].is_empty(), options.constraint.rules.is_empty());
+    }
 }
 
 #[test]
@@ -290,7 +321,7 @@ fn libsvm_text_and_arrays_are_dealt_out_plain_and_compressed() {
     let npy = [b"\x93NUMPY\x01\x00", &[header.len() as u8, 0][..], header.as_bytes(), &npy].concat();
     for (path, options) in [
         (folder.write("a.svm", &svm), FitOptions::default()),
-        (folder.write("b.svm.gz", gzip(svm.as_bytes())), FitOptions { test_share: 0.5, ..FitOptions::default() }),
+        (folder.write("b.svm.gz", gzip(svm.as_bytes())), FitOptions { test_share: Some(0.5), ..FitOptions::default() }),
         (folder.write("c.npy", &npy), to("column3")),
         (folder.write("d.npy.gz", gzip(&npy)), to("3")),
     ] {
@@ -317,7 +348,7 @@ fn held_out_rows_of_another_file_are_scored_together() {
 fn more_ranks_than_rows_are_right() {
     let folder = Folder::new();
     let path = folder.write("few.csv", "x,y\n1,2.5\n2,4.5\n4,8\n5,10.5\n");
-    let options = FitOptions { test_share: 0.0, epochs: Some(3), ..to("y") };
+    let options = FitOptions { test_share: Some(0.0), epochs: Some(3), ..to("y") };
     let [one, ..] = on_ranks(&path, None, &options);
     for many in on_threads(6, LIMIT, |mut rank| fitted(&path, None, &options, &mut rank).unwrap()) {
         assert_same(&one, &many, 1e-9);

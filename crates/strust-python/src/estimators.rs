@@ -71,8 +71,12 @@ impl ModelOptions {
             "softmax" => OutputLoss::Softmax,
             other => return Err(PyValueError::new_err(format!("there is no loss {other:?}"))),
         };
-        let constraint =
-            WeightConstraint { nonnegative: self.nonnegative, sum_to_one: self.sum_to_one, unit_norm: self.unit_norm };
+        let constraint = WeightConstraint {
+            nonnegative: self.nonnegative,
+            sum_to_one: self.sum_to_one,
+            unit_norm: self.unit_norm,
+            rules: Vec::new(),
+        };
         let options = ArrayOptions {
             hidden: self.hidden,
             l2: self.l2,

@@ -41,7 +41,8 @@ fn a_table_becomes_a_model_that_predicts_evaluates_and_is_inspected() {
         "Task: two classes, `leaves` and `stays`, because `churn` holds words",
         "1,600 rows to learn from, 400 held out",
         "blank cells in 2 columns",
-        " % on 400 held-out rows; always guessing the largest class gives ",
+        " % on 400 held-out rows (",
+        " % on the training rows); always guessing the largest class gives ",
         "converged after ",
         "Model: model.json",
         "Report: page.html",
@@ -261,7 +262,8 @@ fn one_input_is_singular() {
     let folder = Folder::new();
     let rows = lines(40, |i| format!("{i},{}\n", 3 * i % 31));
     folder.write("line.csv", &format!("x,y\n{rows}"));
-    let out = done(&folder, &["fit", "line.csv", "--target", "y", "--epochs", "1", "--save", "m.json"]);
+    let out =
+        done(&folder, &["fit", "line.csv", "--target", "y", "--epochs", "1", "--test", "0.2", "--save", "m.json"]);
     assert!(out.contains("32 rows to learn from, 8 held out; 1 input from 1 column, linear model"), "{out}");
     assert!(done(&folder, &["inspect", "m.json"]).contains("auto, 1 epoch, batch"));
     folder.write("new.csv", "x\n5\n");

@@ -151,8 +151,9 @@ fn constraints_hold_in_the_units_of_the_rows() {
     let units = InputUnits::measure(&rows, None, true, true);
     let task =
         ArrayTask { rows: &rows, goals: &goals, weights: None, units: &units, loss: OutputLoss::Squares, outputs: 1 };
-    let constraint = WeightConstraint { nonnegative: true, sum_to_one: true, unit_norm: false };
-    let model = fitted(&task, &ArrayOptions { constraint, target_scale: 2.0, ..ArrayOptions::default() });
+    let constraint = WeightConstraint { nonnegative: true, sum_to_one: true, ..WeightConstraint::default() };
+    let model =
+        fitted(&task, &ArrayOptions { constraint: constraint.clone(), target_scale: 2.0, ..ArrayOptions::default() });
     let weights: Vec<f64> = model.weights.flat.iter().zip(&units.scale).map(|(w, scale)| 2.0 * w / scale).collect();
     assert!(constraint.violation(&weights) < 1e-9 && model.end == TrainingEnd::Converged);
 }

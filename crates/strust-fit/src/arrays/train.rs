@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Error,
-    constrain::{FullSumEnd, WeightConstraint, constrained},
+    constrain::{FullSumEnd, WeightConstraint, WeightRule, constrained, numbered},
     linear::LinearModel,
     network::NetworkModel,
     newton::minimum,
@@ -178,7 +178,8 @@ fn linear(
     if options.constraint.is_active() {
         let end = FullSumEnd { tolerance: options.tolerance, settled: Some(options.tolerance) };
         let factors: Vec<f64> = scales.iter().map(|scale| options.target_scale / scale).collect();
-        return constrained(&mut LinearModel::new(terms), options.constraint, &factors, end, limits);
+        let rules = WeightRule::all(&options.constraint, &numbered(factors.len()))?;
+        return constrained(&mut LinearModel::new(terms), &rules, &factors, end, limits);
     }
     let mut alone = Alone;
     minimum(terms, options.tolerance, &Ranks::new(&mut alone, &NEVER), limits)
@@ -190,7 +191,7 @@ fn network(
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
     let targets = match terms.loss {
-        OutputLoss::Squares => Targets::Numbers(terms.goals.to_vec()),
+        OutputLoss::Squares | OutputLoss::Huber(_) => Targets::Numbers(terms.goals.to_vec()),
         _ => Targets::Classes(terms.goals.iter().map(|&class| class as u32).collect()),
     };
     let interrupted = limits.interrupted;

@@ -154,7 +154,7 @@ impl Curvature {
         }
         let dispersion = match sum.terms.loss {
             OutputLoss::Logistic | OutputLoss::Softmax => 1.0,
-            OutputLoss::Squares => {
+            OutputLoss::Squares | OutputLoss::Huber(_) => {
                 let mut bend = [at.second.iter().sum::<f64>()];
                 sum.ranks.add(&mut bend)?;
                 at.squares * at.count / bend[0] * at.count / (at.count - size as f64)

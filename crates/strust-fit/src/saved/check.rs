@@ -18,9 +18,12 @@ pub(super) fn format(found: &str) -> Result<(), String> {
 
 pub(super) fn about(about: &ModelAbout) -> Result<(), String> {
     match &about.task {
-        FitTask::Regression { mean, deviation } => {
+        FitTask::Regression { mean, deviation, huber, .. } => {
             if !(mean.is_finite() && positive(*deviation)) {
                 return Err(format!("the target has the mean {mean} and the deviation {deviation}"));
+            }
+            if let Some(bound) = huber.filter(|bound| !positive(*bound)) {
+                return Err(format!("Huber's loss has the bound {bound}"));
             }
         }
         FitTask::Classes { names } => {

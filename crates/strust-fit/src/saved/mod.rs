@@ -48,7 +48,7 @@ impl ModelFamily {
     /// The linear model of a task.
     pub(crate) fn linear(task: &FitTask) -> Self {
         match task.loss() {
-            OutputLoss::Squares => Self::Linear,
+            OutputLoss::Squares | OutputLoss::Huber(_) => Self::Linear,
             OutputLoss::Logistic => Self::Logistic,
             OutputLoss::Softmax => Self::Softmax,
         }
@@ -139,8 +139,11 @@ pub struct TrainingOrigin {
     pub end: TrainingEnd,
     /// The strength of the penalty on squared weights: that of 1/C and alpha in scikit-learn.
     pub l2: f64,
-    /// The scores on the held-out rows.
+    /// The scores on the held-out rows, or those of cross-validation.
     pub held_out: Option<Assessment>,
+    /// The parts of the rows that were held out in turn, if the scores are those of cross-validation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folds: Option<usize>,
 }
 
 /// A layer as it is saved: the weights of each unit, and its bias.

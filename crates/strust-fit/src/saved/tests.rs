@@ -46,6 +46,7 @@ fn model(seed: u64) -> FittedModel {
                 end: TrainingEnd::Converged,
                 l2: 0.0,
                 held_out: None,
+                folds: None,
             },
             deviations: vec![],
         },
@@ -82,6 +83,7 @@ fn scores_that_are_not_numbers_are_read_back() {
     model.about.training.held_out = Some(Assessment::Regression(crate::assess::NumberAssessment {
         rows: 1,
         r2: f64::NAN,
+        r2_error: f64::NAN,
         rmse: 1.0,
         mean_error: 1.0,
         mean_guess_error: 0.0,
