@@ -7,25 +7,26 @@
     venv/bin/python scripts/fit-reference.py [--data DIR] --settings
     venv/bin/python scripts/fit-reference.py --large
 
-The data sets are those of fit_data.py: some come with scikit-learn, others are made from a seed, also dirty ones. DIR adds
-files of the LIBSVM collection (a9a.xz, … , also in DIR/libsvm) and tables such as Adult (in DIR/fair). Sets that are missing
-are skipped.
+The data sets are those of fit_data.py: some come with scikit-learn, others are made from a seed, also dirty ones. DIR
+adds files of the LIBSVM collection (a9a.xz, … , also in DIR/libsvm) and tables such as Adult (in DIR/fair). Sets that
+are missing are skipped.
 
-Each set is split once, and both programs read the same rows. strust saves its model. The script encodes the training rows
-with the transform of the model, computes f at its weights, and f* by Newton's method in NumPy (linear_minimum.py). It prints
+Each set is split once, and both programs read the same rows. strust saves its model. The script encodes the training
+rows with the transform of the model, computes f at its weights, and f* by Newton's method in NumPy
+(linear_minimum.py). It prints
 
 - the score on the test rows, in percent: accuracy or R²
 - the gap (f − f*)/f*
-- the largest difference of a weight relative to the largest weight, of inputs with the deviation 1; `–` if rounding decides
-  the weights, because columns depend on each other
-- seconds: of strust those of the whole program with its report, of scikit-learn those of reading, encoding and fitting.
-  Each is the best of `--repeat` runs, which alternate.
+- the largest difference of a weight relative to the largest weight, of inputs with the deviation 1; `–` if rounding
+  decides the weights, because columns depend on each other
+- seconds: of strust those of the whole program with its report, of scikit-learn those of reading, encoding and
+  fitting. Each is the best of `--repeat` runs, which alternate.
 
-`--settings` repeats some sets with other penalties, with and without standardization, with columns in other units and with
-other seeds. `--large` measures time and peak memory of strust on 10⁶ rows × 50 columns.
+`--settings` repeats some sets with other penalties, with and without standardization, with columns in other units and
+with other seeds. `--large` measures time and peak memory of strust on 10⁶ rows × 50 columns.
 
-The exit code is 1 if strust fails or does not converge where there is a minimum, if a gap is above 1e-8, or if a weight is
-off by more than 1e-4; for networks, if a score is worse by more than 0.5 points.
+The exit code is 1 if strust fails or does not converge where there is a minimum, if a gap is above 1e-8, or if a
+weight is off by more than 1e-4; for networks, if a score is worse by more than 0.5 points.
 """
 
 import argparse
@@ -108,7 +109,8 @@ def distance(data, model):
         rows, y, loss, model["training"]["l2"], classes=weights.shape[1], intercept=model["intercept"]
     )
     at = problem.inside(weights, bias)
-    with threadpool_limits(min(2, os.cpu_count() or 1)):
+    # Many small products: threads would wait for each other.
+    with threadpool_limits(1):
         least, x, exists, certain = problem.minimum()
     gap = max(0.0, (problem.value(at) - least) / least) if least > 0 else np.inf
     return gap, problem.apart(at, x) if certain else None, exists

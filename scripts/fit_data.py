@@ -1,7 +1,7 @@
 """The data sets of fit-reference.py: real ones, made ones, and dirty ones with a clean twin.
 
-strust reads the dirty files. The reference and scikit-learn read the clean twin, which has the same rows as plain numbers
-and words, so they never parse dirt.
+strust reads the dirty files. The reference and scikit-learn read the clean twin, which has the same rows as plain
+numbers and words, so they never parse dirt.
 """
 
 import lzma

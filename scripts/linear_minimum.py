@@ -1,7 +1,7 @@
 """The minimum of a linear model by Newton's method in NumPy, as a reference for strust and scikit-learn.
 
-f(W, b) = (1/n)(Σ loss(Wᵀaᵢ + b, yᵢ) + (L/2)‖W‖²) with the losses ½(z − y)², logistic and softmax. The method starts at zero
-and has the exact Hessian. Above 2000 parameters it solves for the step by conjugate gradients instead.
+f(W, b) = (1/n)(Σ loss(Wᵀaᵢ + b, yᵢ) + (L/2)‖W‖²) with the losses ½(z − y)², logistic and softmax. The method starts
+at zero and has the exact Hessian. Above 2000 parameters it solves for the step by conjugate gradients instead.
 """
 
 import numpy as np
@@ -159,7 +159,7 @@ class LinearProblem:
                 if new_value <= value - 1e-4 * 0.5**halvings * predicted + 1e-15 * abs(value):
                     x, value = new, new_value
                     break
-            # The last step is made where f no longer shows it. The loss of classes tends to 0 only if it has no minimum.
+            # The last step is made where f no longer shows it. The loss of classes tends to 0 only without a minimum.
             if at_end or halvings == 39 or (self.loss != "squares" and value < 1e-12):
                 break
             at_end = predicted <= 1e-14 * value

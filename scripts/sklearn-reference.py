@@ -8,17 +8,18 @@
 Four data sets come with scikit-learn. Three are made from a seed: 100,000 rows × 50 dense columns, the same as a
 regression, and 50,000 rows × 20,000 sparse columns. DIR adds a9a and w8a as LIBSVM text with xz (also in DIR/libsvm).
 
-A fourth of the rows is held out. The score is the accuracy or R² there in percent. Seconds are those of `fit` in the same process, the best of `--repeat` runs, which
-alternate. scikit-learn's linear models and networks get standardized inputs (sparse ones divided by their largest size),
-because they need them, and its regressors that learn from mini-batches a standardized target; this is part of their time,
-as it is part of strust's. All other settings are the defaults.
+A fourth of the rows is held out. The score is the accuracy or R² there in percent. Seconds are those of `fit` in the
+same process, the best of `--repeat` runs, which alternate. scikit-learn's linear models and networks get standardized
+inputs (sparse ones divided by their largest size), because they need them, and its regressors that learn from
+mini-batches a standardized target; this is part of their time, as it is part of strust's. All other settings are the
+defaults.
 
-`--kinds speed` fits ridge, logistic and softmax regressions (5 classes) of made rows, dense and sparse, to the same accuracy:
-a relative gap of at most 1e-8 from the minimum, which linear_minimum.py computes. strust has its defaults. Each solver of
-scikit-learn that suits the problem has the largest `tol` of a list that reaches the gap. All fit the same rows, which are
-standardized already. A solver that takes more than a minute once is left out of the problems that follow of its kind, and one that takes more
-than five times as long as another is stopped. At the end come
-the median and the largest ratio of the time of strust to that of the fastest solver. The exit code is 1 if the median is
+`--kinds speed` fits ridge, logistic and softmax regressions (5 classes) of made rows, dense and sparse, to the same
+accuracy: a relative gap of at most 1e-8 from the minimum, which linear_minimum.py computes. strust has its defaults.
+Each solver of scikit-learn that suits the problem has the largest `tol` of a list that reaches the gap. All fit the
+same rows, which are standardized already. A solver that takes more than a minute once is left out of the problems
+that follow of its kind, and one that takes more than five times as long as another is stopped. At the end come the
+median and the largest ratio of the time of strust to that of the fastest solver. The exit code is 1 if the median is
 above 1 or a ratio above 2. All programs use all cores.
 """
 
@@ -264,8 +265,8 @@ def speed_of(loss, rows, columns, density, slow, repeat):
     solver = f"{times[fastest]:.4f} ({fastest})" if fastest else "–"
     rest = ", ".join(f"{name} {times[name]:.3g}" for name in names if name != fastest)
     print(
-        f"| {kind} | {rows} × {columns} | {times['strust'] or np.nan:.4f} | {solver} | {ratio:.2f} | {max(gap, 0):.0e} |"
-        f" {rest or '–'} |",
+        f"| {kind} | {rows} × {columns} | {times['strust'] or np.nan:.4f} | {solver} | {ratio:.2f} |"
+        f" {max(gap, 0):.0e} | {rest or '–'} |",
         flush=True,
     )
     return ratio if gap <= MOST_GAP else np.inf
