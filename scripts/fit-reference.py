@@ -26,7 +26,8 @@ rows with the transform of the model, computes f at its weights, and f* by Newto
 with other seeds. `--large` measures time and peak memory of strust on 10⁶ rows × 50 columns.
 
 The exit code is 1 if strust fails or does not converge where there is a minimum, if a gap is above 1e-8, or if a
-weight is off by more than 1e-4; for networks, if a score is worse by more than 0.5 points.
+weight is off by more than 1e-4; for networks, if a score is worse by more than 0.5 points or a
+time longer.
 """
 
 import argparse
@@ -166,17 +167,18 @@ def compare_network(data, args, folder):
     for _ in range(args.repeat):
         ours.append(strust(args.strust, data, folder, ["--model", "mlp"]))
         theirs.append(scikit(data, other))
-    good = 100 * (theirs[0][0] - ours[0][1]) <= POINTS
+    seconds, others = min(seconds for *_, seconds in ours), min(seconds for _, seconds in theirs)
+    good, fast = 100 * (theirs[0][0] - ours[0][1]) <= POINTS, seconds <= others
     return [
         data.name,
         data.rows,
         type(other).__name__,
         f"{100 * ours[0][1]:.2f}",
         f"{100 * theirs[0][0]:.2f}",
-        f"{min(seconds for *_, seconds in ours):.2f}",
-        f"{min(seconds for _, seconds in theirs):.2f}",
-        "ok" if good else "worse",
-    ], good
+        f"{seconds:.2f}",
+        f"{others:.2f}",
+        " and ".join(["worse"] * (not good) + ["slower"] * (not fast)) or "ok",
+    ], good and fast
 
 
 def compare(args, folder):
@@ -207,7 +209,8 @@ def settings(data, folder):
         tables.append(("other units", data.in_units(folder)))
     for units, table in tables:
         for l2 in ["0", "1e-3", "1", "100"]:
-            for standardize in [True, False]:
+            # Without standardization, the intercept of a column 1e14 + 0…49 is beyond double precision.
+            for standardize in [True] if data.name.startswith("1e14") else [True, False]:
                 more = ["--l2", l2] + ["--no-standardize"] * (not standardize)
                 words = [f"L = {l2}", "" if standardize else "not standardized", units]
                 yield ", ".join(word for word in words if word), table, more

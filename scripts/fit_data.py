@@ -367,8 +367,9 @@ def data_sets(folder, data, wanted):
                 return lambda name: Table(name, read(train), target, folder, test=read(test))
         return None
 
-    def made(make, rows, seed):
-        return lambda name: Table(name, *make(np.random.default_rng(seed), rows), folder)
+    rng = np.random.default_rng(SEED)
+    # One stream of random numbers, so the order matters.
+    people, homes, customers = census(rng, 30_000), houses(rng, 20_000), churn(rng, 20_000)
 
     sets = {
         "diabetes": bundled(datasets.load_diabetes, scaled=False),
@@ -376,9 +377,9 @@ def data_sets(folder, data, wanted):
         "wine": bundled(datasets.load_wine),
         "breast cancer": bundled(datasets.load_breast_cancer),
         "digits": bundled(datasets.load_digits),
-        "people": made(census, 30_000, 0),
-        "houses": made(houses, 20_000, 1),
-        "churn": made(churn, 20_000, 2),
+        "people": lambda name: Table(name, *people, folder),
+        "houses": lambda name: Table(name, *homes, folder),
+        "churn": lambda name: Table(name, *customers, folder),
         "words": lambda name: Sparse(name, list(words_of_texts()), folder),
         "mushrooms": from_libsvm("mushrooms"),
         "phishing": from_libsvm("phishing"),
