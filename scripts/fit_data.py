@@ -357,7 +357,7 @@ def data_sets(folder, data, wanted):
         places = [data / "fair", data] if data else []
 
         def read(path):
-            return pd.read_csv(path, dtype=str, keep_default_na=False)
+            return pd.read_csv(path, keep_default_na=False, na_values=[""], low_memory=False)
 
         for place in places:
             if (place / f"{file}.csv.xz").exists():
