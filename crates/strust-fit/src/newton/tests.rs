@@ -41,7 +41,7 @@ impl Problem<'_> {
             interrupted: &|| false,
             any_stops: &|stop| stop,
             report: &mut |_, _| {},
-            losses: &mut |_| None,
+            losses: &mut |_, _| None,
         };
         minimum(terms, GAP, &Ranks::new(&mut Alone, &NEVER), &mut limits).unwrap()
     }
@@ -249,7 +249,7 @@ fn a_fit_can_be_interrupted_and_returns_its_last_point() {
         interrupted: &interrupted,
         any_stops: &|stop| stop,
         report: &mut |_, _| {},
-        losses: &mut |_| None,
+        losses: &mut |_, _| None,
     };
     let found = minimum(terms, GAP, &Ranks::new(&mut Alone, &NEVER), &mut limits).unwrap();
     assert_eq!(found.end, TrainingEnd::Interrupted);
