@@ -515,8 +515,10 @@ fn ended(model: &FittedModel) -> String {
         TrainingEnd::Epochs => format!("not yet converged after {epochs}"),
         TrainingEnd::Interrupted => format!("stopped after {epochs}"),
         TrainingEnd::Breakdown => format!("broke down after {epochs}: the loss was not finite"),
-        TrainingEnd::NoMinimum => "not converged: the classes can be separated, so without a penalty the weights would \
+        TrainingEnd::NoMinimum => {
+            "not converged: the classes can be separated, so without a penalty the weights would \
                                    grow forever; use --l2 with a number above 0"
-            .into(),
+                .into()
+        }
     }
 }

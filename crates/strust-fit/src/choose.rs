@@ -82,10 +82,7 @@ fn in_folds(setup: &FitSetup<'_>, own: MeasuredRows<'_>) -> Result<Vec<(Weights,
 }
 
 /// The scores of all rows, each by a model that has not seen it.
-pub(crate) fn scores_in_folds(
-    setup: &FitSetup<'_>,
-    own: MeasuredRows<'_>,
-) -> Result<(Assessment, ScorePoints), Error> {
+pub(crate) fn scores_in_folds(setup: &FitSetup<'_>, own: MeasuredRows<'_>) -> Result<(Assessment, ScorePoints), Error> {
     let models = in_folds(setup, own)?;
     let parts: Vec<_> = models.iter().map(|(weights, held)| (weights, MeasuredRows { index: held, ..own })).collect();
     assess_parts(&parts)

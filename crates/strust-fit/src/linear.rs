@@ -58,7 +58,16 @@ impl<'a, R: RowInputs> LinearModel<'a, R> {
         let (share, mut sum) = (1.0 / sample.len() as f64, 0.0);
         let picked = sample.indices();
         let row = |term: usize, z: &mut [f64]| terms.add_loss(terms.index[term], z, share, &mut sum);
-        pulp::Arch::new().dispatch(LinearPass { terms, picked, z, piece, raw, bias, row, out: gradient.as_deref_mut() });
+        pulp::Arch::new().dispatch(LinearPass {
+            terms,
+            picked,
+            z,
+            piece,
+            raw,
+            bias,
+            row,
+            out: gradient.as_deref_mut(),
+        });
         let mut value = share * sum;
         if let Some(gradient) = gradient {
             if let Some((_, scales)) = terms.units {

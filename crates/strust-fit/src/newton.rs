@@ -15,8 +15,8 @@
 //! A part of the rows is every k-th one, and sums have an order that does not depend on the number of threads. So the same
 //! rows give the same bits, and the seed plays no part.
 
-mod curvature;
-mod full_sum;
+mod row_sum;
+mod second;
 
 use crate::{
     Error,
@@ -25,8 +25,8 @@ use crate::{
     train::{Trained, TrainingEnd, TrainingLimits},
     weights::Weights,
 };
-use curvature::Curvature;
-use full_sum::{FullSum, Measured};
+use row_sum::{RowSum, SumAt};
+use second::SecondDerivatives;
 use strust_data::loss::OutputLoss;
 
 /// Steps at most. Convex losses need about ten; a loss without a minimum never ends.
@@ -58,10 +58,10 @@ pub(crate) fn minimum<R: RowInputs + Sync>(
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
     let all: Vec<usize> = (0..terms.index.len()).collect();
-    let means = full_sum::means(&terms, &all, ranks, limits)?;
+    let means = row_sum::means(&terms, &all, ranks, limits)?;
     let (interrupted, any_stops) = (limits.interrupted, limits.any_stops);
     let centered = ModelTerms { units: Some((&means.shift, &means.scale)), ..terms };
-    let sum = FullSum { terms: centered, ranks, interrupted, any_stops };
+    let sum = RowSum { terms: centered, ranks, interrupted, any_stops };
     let (part, count) = (PART[0].max(PART[1] * sum.parameters()) as f64, ranks.total(all.len() as f64));
     let most = limits.epochs.unwrap_or(MOST_STEPS).min(MOST_STEPS);
     let weights = |x: &[f64]| Weights { widths: vec![terms.rows.inputs(), terms.outputs], flat: means.back(x) };
@@ -74,10 +74,10 @@ pub(crate) fn minimum<R: RowInputs + Sync>(
     // One matrix is all that a sum of squares needs.
     if count > 4.0 * part && terms.loss != OutputLoss::Squares {
         let rows = thinned(&all, part / count);
-        start = Run { sum: &sum, positions: &rows, gap: ROUGH, most, watch: &mut |_, _, _| {} }.from(start)?.x;
+        start = NewtonRun { sum: &sum, positions: &rows, gap: ROUGH, most, watch: &mut |_, _, _| {} }.from(start)?.x;
     }
     let Minimum { x, steps, mut end, errors } =
-        Run { sum: &sum, positions: &all, gap, most, watch: &mut watch }.from(start)?;
+        NewtonRun { sum: &sum, positions: &all, gap, most, watch: &mut watch }.from(start)?;
     if end == TrainingEnd::Epochs && most == MOST_STEPS && terms.penalty == 0.0 && terms.loss.is_of_classes() {
         end = TrainingEnd::NoMinimum;
     }
@@ -98,8 +98,8 @@ fn thinned(positions: &[usize], share: f64) -> Vec<usize> {
 }
 
 /// Newton's method on some rows.
-struct Run<'a, 'b, R> {
-    sum: &'a FullSum<'b, R>,
+struct NewtonRun<'a, 'b, R> {
+    sum: &'a RowSum<'b, R>,
     positions: &'a [usize],
     gap: f64,
     most: u64,
@@ -107,7 +107,7 @@ struct Run<'a, 'b, R> {
     watch: &'a mut dyn FnMut(u64, &[f64], f64),
 }
 
-impl<R: RowInputs + Sync> Run<'_, '_, R> {
+impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
     fn from(&mut self, mut x: Vec<f64>) -> Result<Minimum, Error> {
         let (sum, positions) = (self.sum, self.positions);
         let end = |x, steps, end| Ok(Minimum { x, steps, end, errors: None });
@@ -117,11 +117,11 @@ impl<R: RowInputs + Sync> Run<'_, '_, R> {
         }
         // What rounding leaves of f where it tends to 0. That of classes only tends to 0 if it has no minimum.
         let floor = if sum.terms.loss.is_of_classes() { 0.0 } else { f64::EPSILON * at.value };
-        let (mut curvature, mut region, mut last, mut refinements) = (None::<Curvature>, 0.0, f64::INFINITY, 0);
+        let (mut curvature, mut region, mut last, mut refinements) = (None::<SecondDerivatives>, 0.0, f64::INFINITY, 0);
         for k in 1..=self.most {
             // The matrix of a sum of squares never changes.
             if curvature.is_none() || sum.terms.loss != OutputLoss::Squares {
-                curvature = sum.curvature(positions, &at)?;
+                curvature = SecondDerivatives::of(sum, positions, &at)?;
             }
             let Some(curvature) = &mut curvature else { return end(x, k - 1, TrainingEnd::Interrupted) };
             let (next, after, predicted, moves) = loop {
@@ -161,8 +161,8 @@ impl<R: RowInputs + Sync> Run<'_, '_, R> {
     /// The step and the decrease that the model predicts for it; `None` if it was interrupted.
     fn step(
         &self,
-        at: &Measured,
-        curvature: &Curvature,
+        at: &SumAt,
+        curvature: &SecondDerivatives,
         region: f64,
         forcing: f64,
     ) -> Result<Option<(Vec<f64>, f64)>, Error> {

@@ -54,6 +54,9 @@ impl FitSetup<'_> {
         let data = self.terms(own, &index);
         let entries = rows.stored_per_row(ranks)? * training.len() as f64;
         self.check_size(rows.inputs(), data.outputs, training.len(), entries as usize)?;
+        if self.family == ModelFamily::Mlp {
+            ranks.agree(self.check_precision(rows, &index))?;
+        }
         // For the learning curve as many training rows as are held out, and at least a tenth of them.
         let part = (held_out.index.len() as f64 / learned.len() as f64).clamp(VALIDATION, 1.0);
         let sample = MeasuredRows { index: &split(targets, &learned, part, self.options.seed, 4).1, ..own };
@@ -156,6 +159,23 @@ impl FitSetup<'_> {
             )));
         }
         Ok(())
+    }
+
+    /// Refuses a number that single precision, in which a network computes, cannot hold. `index` are rows of this rank.
+    fn check_precision(&self, rows: &EncodedRows, index: &[usize]) -> Result<(), Error> {
+        let too_large = |&place: &usize| {
+            let mut found = None;
+            rows.for_each(place, |j, value| {
+                found = found.or((value.abs() > f64::from(f32::MAX)).then_some((j, value)))
+            });
+            found.map(|(j, value)| (self.ranks.share().row(place) + 1, j, value))
+        };
+        let Some((row, j, value)) = index.iter().find_map(too_large) else { return Ok(()) };
+        Err(Error::Option(format!(
+            "row {row}: `{}` is {value:e} for the network, which computes in single precision: leave out --no-standardize, \
+             use other units, or a linear model",
+            self.encoder.input_names()[j]
+        )))
     }
 
     /// cⱼ: a weight in the units of the file is cⱼ times the weight of the model.

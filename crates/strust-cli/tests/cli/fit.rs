@@ -265,7 +265,7 @@ fn one_input_is_singular() {
     let out =
         done(&folder, &["fit", "line.csv", "--target", "y", "--epochs", "1", "--test", "0.2", "--save", "m.json"]);
     assert!(out.contains("32 rows to learn from, 8 held out; 1 input from 1 column, linear model"), "{out}");
-    assert!(done(&folder, &["inspect", "m.json"]).contains("auto, 1 epoch, batch"));
+    assert!(done(&folder, &["inspect", "m.json"]).contains("newton, 1 step, batch 32"));
     folder.write("new.csv", "x\n5\n");
     let out = done(&folder, &["predict", "m.json", "new.csv", "--out", "p.csv"]);
     assert_eq!(out, "1 prediction: p.csv\n");

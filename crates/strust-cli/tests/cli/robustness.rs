@@ -135,7 +135,18 @@ fn a_network_on_a_small_file_cannot_ask_for_more_than_a_gibibyte() {
     let fit = |hidden: &str| {
         let model = folder.path("model.json");
         let mut command = strust();
-        command.args(["fit", data.to_str().unwrap(), "--target", "3", "--task", "classes", "--model", "mlp"]);
+        command.args([
+            "fit",
+            data.to_str().unwrap(),
+            "--target",
+            "3",
+            "--keep",
+            "column1",
+            "--task",
+            "classes",
+            "--model",
+            "mlp",
+        ]);
         command.args(["--hidden", hidden, "--epochs", "1", "-q", "--save", model.to_str().unwrap()]);
         finished(&command.output().unwrap())
     };

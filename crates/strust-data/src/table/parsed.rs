@@ -108,9 +108,19 @@ pub(super) struct Parsed {
 
 pub(super) enum ParsedColumn {
     Skipped,
-    Numbers { form: CellForm, values: Vec<f64>, odd: Box<OddCells>, only: bool },
+    Numbers {
+        form: CellForm,
+        values: Vec<f64>,
+        odd: Box<OddCells>,
+        only: bool,
+    },
     /// With `any`, all texts are kept as they are.
-    Words { codes: Vec<u32>, words: Vec<String>, index: HashMap<String, u32>, any: bool },
+    Words {
+        codes: Vec<u32>,
+        words: Vec<String>,
+        index: HashMap<String, u32>,
+        any: bool,
+    },
     TooManyWords,
 }
 

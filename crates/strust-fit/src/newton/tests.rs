@@ -132,7 +132,11 @@ fn equal_columns_share_a_weight() {
     let problem = Problem { rows, goals: &goals, loss: OutputLoss::Squares, outputs: 1, penalty: 0.0, intercept: true };
     let found = problem.fit();
     assert_eq!(found.end, TrainingEnd::Converged);
-    assert!(found.weights.flat.iter().zip([2.0, 2.0, 1.0]).all(|(a, b)| (a - b).abs() < 1e-9), "{:?}", found.weights.flat);
+    assert!(
+        found.weights.flat.iter().zip([2.0, 2.0, 1.0]).all(|(a, b)| (a - b).abs() < 1e-9),
+        "{:?}",
+        found.weights.flat
+    );
 }
 
 /// Classes whose scores are linear, with noise, so that they overlap.
@@ -186,8 +190,14 @@ fn many_inputs_need_only_the_diagonal() {
     }
     let goals: Vec<f64> = (0..n).map(|i| f64::from(u8::from(columns[20 * i] % 2 == 0))).collect();
     let rows = ArrayRows::Sparse(SparseRows::new(&starts, &columns, &values, d).unwrap());
-    let problem =
-        Problem { rows, goals: &goals, loss: OutputLoss::Logistic, outputs: 1, penalty: 1.0 / n as f64, intercept: true };
+    let problem = Problem {
+        rows,
+        goals: &goals,
+        loss: OutputLoss::Logistic,
+        outputs: 1,
+        penalty: 1.0 / n as f64,
+        intercept: true,
+    };
     let found = problem.fit();
     assert_eq!(found.end, TrainingEnd::Converged);
     assert!(problem.relative_gradient(&found.weights.flat) < 1e-6);

@@ -1,6 +1,5 @@
 //! f on all rows, its gradient, and products with its Hessian: passes over the rows in parallel.
 
-use super::curvature::Curvature;
 use crate::{
     Error,
     linear::{LinearPass, PIECE, divide_in_place},
@@ -22,7 +21,7 @@ const PARTS: usize = 8;
 const PARALLEL: usize = 200_000;
 
 /// f(x) = (1/n) Σ uᵢ·loss + (λ/2)‖W‖², over the rows of all ranks.
-pub(super) struct FullSum<'a, R> {
+pub(super) struct RowSum<'a, R> {
     pub(super) terms: ModelTerms<'a, R>,
     pub(super) ranks: &'a Ranks<'a>,
     pub(super) interrupted: &'a dyn Fn() -> bool,
@@ -30,7 +29,7 @@ pub(super) struct FullSum<'a, R> {
 }
 
 /// f at a point.
-pub(super) struct Measured {
+pub(super) struct SumAt {
     /// The number of terms.
     pub(super) count: f64,
     pub(super) value: f64,
@@ -41,7 +40,7 @@ pub(super) struct Measured {
     pub(super) second: Vec<f64>,
 }
 
-impl<R: RowInputs + Sync> FullSum<'_, R> {
+impl<R: RowInputs + Sync> RowSum<'_, R> {
     /// The number of weights and intercepts.
     pub(super) fn parameters(&self) -> usize {
         (self.terms.rows.inputs() + 1) * self.terms.outputs
@@ -53,7 +52,7 @@ impl<R: RowInputs + Sync> FullSum<'_, R> {
     }
 
     /// Measures f and its derivatives; `None` if it was interrupted.
-    pub(super) fn measure(&self, positions: &[usize], x: &[f64]) -> Result<Option<Measured>, Error> {
+    pub(super) fn measure(&self, positions: &[usize], x: &[f64]) -> Result<Option<SumAt>, Error> {
         let terms = &self.terms;
         let weights = &x[..terms.rows.inputs() * terms.outputs];
         let part = |range: Range<usize>| {
@@ -85,11 +84,11 @@ impl<R: RowInputs + Sync> FullSum<'_, R> {
         sums.iter_mut().for_each(|sum| *sum /= count);
         super::add(&mut sums, terms.penalty, weights);
         let value = loss / count + 0.5 * terms.penalty * super::dot(weights, weights);
-        Ok(Some(Measured { count, value, gradient: sums, squares: squares / count, second }))
+        Ok(Some(SumAt { count, value, gradient: sums, squares: squares / count, second }))
     }
 
     /// Hv at a point that was measured, also with the penalty; `None` if it was interrupted.
-    pub(super) fn product(&self, positions: &[usize], at: &Measured, v: &[f64]) -> Result<Option<Vec<f64>>, Error> {
+    pub(super) fn product(&self, positions: &[usize], at: &SumAt, v: &[f64]) -> Result<Option<Vec<f64>>, Error> {
         let terms = &self.terms;
         let k = terms.outputs;
         let weights = &v[..terms.rows.inputs() * k];
@@ -110,11 +109,6 @@ impl<R: RowInputs + Sync> FullSum<'_, R> {
         sum.iter_mut().for_each(|sum| *sum /= at.count);
         super::add(&mut sum, terms.penalty, weights);
         Ok(Some(sum))
-    }
-
-    /// Second derivatives at a point that was measured; `None` if it was interrupted.
-    pub(super) fn curvature(&self, positions: &[usize], at: &Measured) -> Result<Option<Curvature>, Error> {
-        Curvature::of(self, positions, at)
     }
 
     /// Scores of classes that all grow by the same number change nothing, so their mean is 0 at the minimum of least norm.

@@ -1,7 +1,7 @@
 //! The matrix of second derivatives, of all rows or of some, and its inverse.
 
 use super::{
-    full_sum::{FullSum, Measured},
+    row_sum::{RowSum, SumAt},
     thinned,
 };
 use crate::{
@@ -35,7 +35,7 @@ const RANK: f64 = 1e-13;
 const SAFE: f64 = 1e-9;
 
 /// The matrix by outputs: the part that belongs to one output, for each of them. For one output it is H.
-pub(super) struct Curvature {
+pub(super) struct SecondDerivatives {
     parts: Vec<Part>,
     outputs: usize,
     /// Whether it is H of all rows.
@@ -50,10 +50,10 @@ struct Part {
     penalty: Vec<f64>,
     /// The roots of the diagonal.
     roots: Vec<f64>,
-    inverse: Inverse,
+    inverse: InverseForm,
 }
 
-enum Inverse {
+enum InverseForm {
     Cholesky(Llt<f64>),
     /// Eigenvectors, and the inverses of eigenvalues.
     Eigen(Mat<f64>, Vec<f64>),
@@ -61,11 +61,11 @@ enum Inverse {
     Diagonal(f64),
 }
 
-impl Curvature {
+impl SecondDerivatives {
     pub(super) fn of<R: RowInputs + Sync>(
-        sum: &FullSum<'_, R>,
+        sum: &RowSum<'_, R>,
         positions: &[usize],
-        at: &Measured,
+        at: &SumAt,
     ) -> Result<Option<Self>, Error> {
         let terms = &sum.terms;
         let (d, k) = (terms.rows.inputs(), terms.outputs);
@@ -144,8 +144,8 @@ impl Curvature {
     /// is H without the penalty. φ is the variance of a residual for a regression, and 1 for classes.
     pub(super) fn errors<R: RowInputs + Sync>(
         &self,
-        at: &Measured,
-        sum: &FullSum<'_, R>,
+        at: &SumAt,
+        sum: &RowSum<'_, R>,
     ) -> Result<Option<Vec<f64>>, Error> {
         let part = &self.parts[0];
         let size = part.roots.len();
@@ -169,7 +169,7 @@ impl Curvature {
 
 /// The share of the rows that the matrix is made of. A product of two dense entries costs far less than reading one, and for
 /// several outputs a pass is as fast as the matrix.
-fn share<R: RowInputs>(sum: &FullSum<'_, R>, count: f64) -> f64 {
+fn share<R: RowInputs>(sum: &RowSum<'_, R>, count: f64) -> f64 {
     let terms = &sum.terms;
     let (d, k) = (terms.rows.inputs() as f64, terms.outputs);
     let affordable = match terms.loss {
@@ -182,12 +182,7 @@ fn share<R: RowInputs>(sum: &FullSum<'_, R>, count: f64) -> f64 {
 }
 
 /// Σ hᵢaᵢaᵢᵀ over some positions for each output, upper triangles, with a last entry 1 of each row for the intercept.
-fn grams<R: RowInputs>(
-    terms: &ModelTerms<'_, R>,
-    positions: &[usize],
-    picked: &[usize],
-    at: &Measured,
-) -> Vec<f64> {
+fn grams<R: RowInputs>(terms: &ModelTerms<'_, R>, positions: &[usize], picked: &[usize], at: &SumAt) -> Vec<f64> {
     let (d, dense, k) = (terms.rows.inputs(), terms.rows.dense_inputs(), terms.outputs);
     let mut all: Vec<Mat<f64>> = (0..k).map(|_| Mat::zeros(d + 1, d + 1)).collect();
     let (mut rows, mut scaled) = (vec![0.0; dense * PIECE], vec![0.0; dense * PIECE]);
@@ -245,12 +240,7 @@ fn grams<R: RowInputs>(
 }
 
 /// Σ hᵢaᵢ² over some positions for each output.
-fn diagonals<R: RowInputs>(
-    terms: &ModelTerms<'_, R>,
-    positions: &[usize],
-    picked: &[usize],
-    at: &Measured,
-) -> Vec<f64> {
+fn diagonals<R: RowInputs>(terms: &ModelTerms<'_, R>, positions: &[usize], picked: &[usize], at: &SumAt) -> Vec<f64> {
     let (d, dense, k) = (terms.rows.inputs(), terms.rows.dense_inputs(), terms.outputs);
     let (mut all, mut row) = (vec![0.0; (d + 1) * k], vec![0.0; dense]);
     for &at_position in picked {
@@ -284,17 +274,14 @@ impl Part {
             if diagonal > 0.0 && (intercept || j + 1 < size) { diagonal.sqrt() } else { 1.0 }
         };
         let roots: Vec<f64> = (0..size).map(root).collect();
-        let loss = if is_matrix {
-            Mat::from_fn(size, size, |i, j| entry(i, j) / (roots[i] * roots[j]))
-        } else {
-            Mat::new()
-        };
-        Self { loss, penalty, roots, inverse: Inverse::Diagonal(1.0) }
+        let loss =
+            if is_matrix { Mat::from_fn(size, size, |i, j| entry(i, j) / (roots[i] * roots[j])) } else { Mat::new() };
+        Self { loss, penalty, roots, inverse: InverseForm::Diagonal(1.0) }
     }
 
     fn factor(&mut self, region: f64) {
         if self.loss.nrows() == 0 {
-            self.inverse = Inverse::Diagonal(1.0 / (1.0 + region));
+            self.inverse = InverseForm::Diagonal(1.0 / (1.0 + region));
             return;
         }
         let size = self.roots.len();
@@ -307,7 +294,7 @@ impl Part {
         if (0..size - 1).all(|j| penalty(j) > SAFE)
             && let Ok(llt) = matrix.llt(Side::Lower)
         {
-            self.inverse = Inverse::Cholesky(llt);
+            self.inverse = InverseForm::Cholesky(llt);
             return;
         }
         self.inverse = match matrix.self_adjoint_eigen(Side::Lower) {
@@ -316,9 +303,9 @@ impl Part {
                 let least = RANK * values.iter().fold(0.0_f64, |most, value| most.max(*value));
                 // A direction in which the rows say nothing stays as it is.
                 let inverse = values.iter().map(|&value| if value > least { 1.0 / value } else { 0.0 }).collect();
-                Inverse::Eigen(eigen.U().to_owned(), inverse)
+                InverseForm::Eigen(eigen.U().to_owned(), inverse)
             }
-            Err(_) => Inverse::Diagonal(1.0),
+            Err(_) => InverseForm::Diagonal(1.0),
         };
     }
 
@@ -326,7 +313,7 @@ impl Part {
         vector.iter_mut().zip(&self.roots).for_each(|(v, root)| *v /= root);
         let size = vector.len();
         let mut solved: Vec<f64> = match &self.inverse {
-            Inverse::Diagonal(inverse) => vector.iter().map(|v| v * inverse).collect(),
+            InverseForm::Diagonal(inverse) => vector.iter().map(|v| v * inverse).collect(),
             _ => self.solve_matrix(&Mat::from_fn(size, 1, |j, _| vector[j])).col_as_slice(0).to_vec(),
         };
         solved.iter_mut().zip(&self.roots).for_each(|(v, root)| *v /= root);
@@ -336,15 +323,15 @@ impl Part {
     /// The product of the inverse and a matrix, in units in which the diagonal is 1.
     fn solve_matrix(&self, matrix: &Mat<f64>) -> Mat<f64> {
         match &self.inverse {
-            Inverse::Cholesky(llt) => llt.solve(matrix),
-            Inverse::Eigen(vectors, inverse) => {
+            InverseForm::Cholesky(llt) => llt.solve(matrix),
+            InverseForm::Eigen(vectors, inverse) => {
                 let mut inner = vectors.transpose() * matrix;
                 for j in 0..inner.ncols() {
                     inner.col_as_slice_mut(j).iter_mut().zip(inverse).for_each(|(v, inverse)| *v *= inverse);
                 }
                 vectors * inner
             }
-            Inverse::Diagonal(inverse) => faer::Scale(*inverse) * matrix,
+            InverseForm::Diagonal(inverse) => faer::Scale(*inverse) * matrix,
         }
     }
 }
