@@ -13,6 +13,7 @@ mod dirty_data;
 mod figures;
 mod files;
 mod fit;
+mod fit_exact;
 mod fit_options;
 mod fit_report;
 mod modules;
