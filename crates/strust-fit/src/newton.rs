@@ -15,8 +15,11 @@
 //! A part of the rows is every k-th one, and sums have an order that does not depend on the number of threads. So the same
 //! rows give the same bits, and the seed plays no part.
 
+mod quadratic;
 mod row_sum;
 mod second;
+
+pub(crate) use quadratic::QuadraticModel;
 
 use crate::{
     Error,
@@ -50,6 +53,14 @@ const ROUNDING: f64 = 1e-13;
 /// Products of a step at most.
 const MOST_PRODUCTS: usize = 500;
 
+/// Minimizes a quadratic model over a set.
+pub(crate) type OverSet<'a> = dyn FnMut(QuadraticModel) -> Result<Vec<f64>, Error> + 'a;
+
+/// Whether a fit with so many inputs and outputs has a matrix for [`minimum_over`].
+pub(crate) fn has_matrix(inputs: usize, outputs: usize) -> bool {
+    outputs == 1 && inputs <= second::MOST_INPUTS
+}
+
 /// Fits a linear, logistic or softmax model. It has converged if the predicted decrease is below the share `gap` of f.
 pub(crate) fn minimum<R: RowInputs + Sync>(
     terms: ModelTerms<'_, R>,
@@ -57,6 +68,19 @@ pub(crate) fn minimum<R: RowInputs + Sync>(
     ranks: &Ranks<'_>,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
+    let start = vec![0.0; (terms.rows.inputs() + 1) * terms.outputs];
+    Ok(minimum_over(terms, start, None, gap, ranks, limits)?.0)
+}
+
+/// The same over a set of weights, from a point of the set; the intercept is free. Also returns f.
+pub(crate) fn minimum_over<R: RowInputs + Sync>(
+    terms: ModelTerms<'_, R>,
+    mut start: Vec<f64>,
+    mut over: Option<&mut OverSet<'_>>,
+    gap: f64,
+    ranks: &Ranks<'_>,
+    limits: &mut TrainingLimits<'_>,
+) -> Result<(Trained, f64), Error> {
     let all: Vec<usize> = (0..terms.index.len()).collect();
     let means = row_sum::means(&terms, &all, ranks, limits)?;
     let (interrupted, any_stops) = (limits.interrupted, limits.any_stops);
@@ -70,23 +94,25 @@ pub(crate) fn minimum<R: RowInputs + Sync>(
         curve.extend(limits.learned(k as f64, &weights(x)));
         (limits.report)(k as f64, value);
     };
-    let mut start = vec![0.0; sum.parameters()];
     // One matrix is all that a sum of squares needs.
     if count > 4.0 * part && terms.loss != OutputLoss::Squares {
         let rows = thinned(&all, part / count);
-        start = NewtonRun { sum: &sum, positions: &rows, gap: ROUGH, most, watch: &mut |_, _, _| {} }.from(start)?.x;
+        let mut run = NewtonRun { sum: &sum, positions: &rows, gap: ROUGH, most, watch: &mut |_, _, _| {} };
+        start = run.from(start, over.as_deref_mut())?.x;
     }
-    let Minimum { x, steps, mut end, errors } =
-        NewtonRun { sum: &sum, positions: &all, gap, most, watch: &mut watch }.from(start)?;
+    let mut run = NewtonRun { sum: &sum, positions: &all, gap, most, watch: &mut watch };
+    let Minimum { x, value, steps, mut end, errors } = run.from(start, over)?;
     if end == TrainingEnd::Epochs && most == MOST_STEPS && terms.penalty == 0.0 && terms.loss.is_of_classes() {
         end = TrainingEnd::NoMinimum;
     }
-    Ok(Trained { weights: weights(&x), curve, end, epochs: steps as f64, batch: count as usize, errors })
+    let weights = weights(&x);
+    Ok((Trained { weights, curve, end, epochs: steps as f64, batch: count as usize, errors }, value))
 }
 
 /// Where Newton's method ended.
 struct Minimum {
     x: Vec<f64>,
+    value: f64,
     steps: u64,
     end: TrainingEnd,
     errors: Option<Vec<f64>>,
@@ -108,12 +134,12 @@ struct NewtonRun<'a, 'b, R> {
 }
 
 impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
-    fn from(&mut self, mut x: Vec<f64>) -> Result<Minimum, Error> {
+    fn from(&mut self, mut x: Vec<f64>, mut over: Option<&mut OverSet<'_>>) -> Result<Minimum, Error> {
         let (sum, positions) = (self.sum, self.positions);
-        let end = |x, steps, end| Ok(Minimum { x, steps, end, errors: None });
-        let Some(mut at) = sum.measure(positions, &x)? else { return end(x, 0, TrainingEnd::Interrupted) };
+        let end = |x, value, steps, end| Ok(Minimum { x, value, steps, end, errors: None });
+        let Some(mut at) = sum.measure(positions, &x)? else { return end(x, f64::NAN, 0, TrainingEnd::Interrupted) };
         if !at.value.is_finite() {
-            return end(x, 0, TrainingEnd::Breakdown);
+            return end(x, at.value, 0, TrainingEnd::Breakdown);
         }
         // What rounding leaves of f where it tends to 0. That of classes only tends to 0 if it has no minimum.
         let floor = if sum.terms.loss.is_of_classes() { 0.0 } else { f64::EPSILON * at.value };
@@ -121,26 +147,29 @@ impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
         for k in 1..=self.most {
             // The matrix of a sum of squares never changes.
             if curvature.is_none() || sum.terms.loss != OutputLoss::Squares {
-                curvature = SecondDerivatives::of(sum, positions, &at)?;
+                curvature = SecondDerivatives::of(sum, positions, &at, over.is_some())?;
             }
-            let Some(curvature) = &mut curvature else { return end(x, k - 1, TrainingEnd::Interrupted) };
+            let Some(curvature) = &mut curvature else { return end(x, at.value, k - 1, TrainingEnd::Interrupted) };
             let (next, after, predicted, moves) = loop {
-                curvature.factor(region);
                 let forcing = FORCING[0].min((last / at.value).sqrt()).max(FORCING[1]);
-                let Some((s, predicted)) = self.step(&at, curvature, region, forcing)? else {
-                    return end(x, k - 1, TrainingEnd::Interrupted);
+                let found = match over.as_deref_mut() {
+                    Some(over) => Some(over_set(over, &x, &at, curvature, region)?),
+                    None => self.step(&x, &at, curvature, region, forcing)?,
                 };
-                let mut next: Vec<f64> = x.iter().zip(&s).map(|(x, s)| x + s).collect();
+                let Some((mut next, predicted)) = found else {
+                    return end(x, at.value, k - 1, TrainingEnd::Interrupted);
+                };
                 sum.center(&mut next);
                 let Some(after) = sum.measure(positions, &next)? else {
-                    return end(x, k - 1, TrainingEnd::Interrupted);
+                    return end(x, at.value, k - 1, TrainingEnd::Interrupted);
                 };
                 let rounding = ROUNDING * at.value.abs() + floor;
                 if after.value <= at.value - 1e-4 * predicted + rounding {
-                    break (next, after, predicted, curvature.moves(&s, &x));
+                    let moves = curvature.moves(&x, &next);
+                    break (next, after, predicted, moves);
                 }
                 if region > 1.0 / f64::EPSILON {
-                    return end(x, k - 1, TrainingEnd::Breakdown);
+                    return end(x, at.value, k - 1, TrainingEnd::Breakdown);
                 }
                 region = (REGION[1] * region).max(REGION[0]);
             };
@@ -150,29 +179,33 @@ impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
             (self.watch)(k, &x, at.value);
             refinements += u64::from(close);
             if close && (self.gap >= ROUGH || moves < STILL || refinements > REFINEMENTS || predicted > 0.25 * last) {
-                let errors = curvature.errors(&at, sum)?;
-                return Ok(Minimum { x, steps: k, end: TrainingEnd::Converged, errors });
+                // With constraints, a weight at its limit has no such error.
+                let errors = if over.is_none() { curvature.errors(&at, sum)? } else { None };
+                return Ok(Minimum { x, value: at.value, steps: k, end: TrainingEnd::Converged, errors });
             }
             last = predicted;
         }
-        end(x, self.most, TrainingEnd::Epochs)
+        end(x, at.value, self.most, TrainingEnd::Epochs)
     }
 
-    /// The step and the decrease that the model predicts for it; `None` if it was interrupted.
+    /// The next point and the decrease that the model predicts; `None` if it was interrupted.
     fn step(
         &self,
+        x: &[f64],
         at: &SumAt,
-        curvature: &SecondDerivatives,
+        curvature: &mut SecondDerivatives,
         region: f64,
         forcing: f64,
     ) -> Result<Option<(Vec<f64>, f64)>, Error> {
-        let mut s = vec![0.0; at.gradient.len()];
+        curvature.factor(region);
+        let mut next = x.to_vec();
+        let mut s = vec![0.0; x.len()];
         let mut r: Vec<f64> = at.gradient.iter().map(|g| -g).collect();
         let mut p = curvature.solve(&r);
         let mut rz = dot(&r, &p);
         if curvature.is_exact() {
-            let predicted = 0.5 * rz;
-            return Ok(Some((p, predicted)));
+            add(&mut next, 1.0, &p);
+            return Ok(Some((next, 0.5 * rz)));
         }
         let (first, mut z) = (rz, p.clone());
         for _ in 0..MOST_PRODUCTS {
@@ -196,8 +229,23 @@ impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
         drop(z);
         // gᵀs + ½sᵀHs = ½gᵀs − ½sᵀr with the residual r = −g − Hs.
         let predicted = 0.5 * (dot(&s, &r) - dot(&s, &at.gradient));
-        Ok(Some((s, predicted)))
+        add(&mut next, 1.0, &s);
+        Ok(Some((next, predicted)))
     }
+}
+
+/// The minimum of the quadratic model over a set, and the decrease that the model predicts.
+fn over_set(
+    over: &mut OverSet<'_>,
+    x: &[f64],
+    at: &SumAt,
+    curvature: &SecondDerivatives,
+    region: f64,
+) -> Result<(Vec<f64>, f64), Error> {
+    let model = |region: f64| QuadraticModel::new(x, at.value, &at.gradient, curvature.matrix(region));
+    let next = over(model(region))?;
+    let predicted = at.value - model(0.0).at(&next);
+    Ok((next, predicted))
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {

@@ -2,9 +2,8 @@
 
 use crate::{
     Error,
-    constrain::{ConstraintEffect, FullSumEnd, WeightRule, constrained, effects},
+    constrain::{ConstrainedRows, ConstraintEffect, WeightRule, constrained, effects},
     encoded::EncodedRows,
-    linear::LinearModel,
     newton,
     options::FitOptions,
     ranks::Ranks,
@@ -13,7 +12,7 @@ use crate::{
     split::split,
     task::{FitTask, HUBER, robust_deviation},
     terms::ModelTerms,
-    train::{self, LearningPoint, Trained, TrainingEnd, TrainingLimits, dealt},
+    train::{self, LearningPoint, Trained, TrainingEnd, TrainingLimits},
     transform::Encoder,
     weights::{LayerSpace, Weights},
 };
@@ -72,8 +71,9 @@ impl FitSetup<'_> {
             }
             _ if self.rules.is_empty() => newton::minimum(data, newton::GAP, ranks, limits),
             _ => {
-                let mut f = dealt(LinearModel::new(data), training, ranks);
-                constrained(&mut f, self.rules, &self.factors(task), FullSumEnd::default(), limits)
+                let factors = &self.factors(task);
+                let rows = ConstrainedRows { terms: data, of_file: training, ranks, factors };
+                constrained(&rows, self.rules, newton::GAP, limits)
             }
         })
     }
@@ -137,10 +137,9 @@ impl FitSetup<'_> {
             return Ok(Vec::new());
         }
         let index = self.ranks.share().places(own.index);
-        let mut f = dealt(LinearModel::new(self.terms(own, &index)), own.index, self.ranks);
-        self.limited(&mut |_, _| {}, &mut |_, _| None, |limits| {
-            effects(&mut f, self.rules, &self.factors(own.task), &weights.flat, limits)
-        })
+        let (terms, factors) = (self.terms(own, &index), &self.factors(own.task));
+        let rows = ConstrainedRows { terms, of_file: own.index, ranks: self.ranks, factors };
+        self.limited(&mut |_, _| {}, &mut |_, _| None, |limits| effects(&rows, self.rules, &weights.flat, limits))
     }
 
     /// Refuses a model that is far larger than the training rows explain: one index of LIBSVM text can be a billion.

@@ -3,7 +3,7 @@
 //! | model | method |
 //! |---|---|
 //! | linear | Newton's method on all rows |
-//! | linear with a constraint | `StrSqp` on all rows |
+//! | linear with a constraint | the same, each step by `StrSqp` |
 //! | network | `Auto` on mini-batches until the loss on other rows no longer improves |
 //! | rows as they come | `Auto`, one pass over the rows of each call |
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Error,
-    constrain::{FullSumEnd, WeightConstraint, WeightRule, constrained, numbered},
+    constrain::{ConstrainedRows, WeightConstraint, WeightRule, constrained, numbered},
     linear::LinearModel,
     network::NetworkModel,
     newton::minimum,
@@ -175,14 +175,15 @@ fn linear(
     options: &ArrayOptions,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
+    let mut alone = Alone;
+    let ranks = &Ranks::new(&mut alone, &NEVER);
     if options.constraint.is_active() {
-        let end = FullSumEnd { tolerance: options.tolerance, settled: Some(options.tolerance) };
         let factors: Vec<f64> = scales.iter().map(|scale| options.target_scale / scale).collect();
         let rules = WeightRule::all(&options.constraint, &numbered(factors.len()))?;
-        return constrained(&mut LinearModel::new(terms), &rules, &factors, end, limits);
+        let rows = ConstrainedRows { terms, of_file: terms.index, ranks, factors: &factors };
+        return constrained(&rows, &rules, options.tolerance, limits);
     }
-    let mut alone = Alone;
-    minimum(terms, options.tolerance, &Ranks::new(&mut alone, &NEVER), limits)
+    minimum(terms, options.tolerance, ranks, limits)
 }
 
 fn network(

@@ -11,54 +11,33 @@ pub(crate) use rules::{WeightRule, input_names, numbered};
 
 use crate::{
     Error,
-    train::{Trained, TrainingEnd, TrainingLimits, check_ranks},
+    linear::LinearModel,
+    newton::{GAP, QuadraticModel, has_matrix, minimum_over},
+    ranks::Ranks,
+    terms::{ModelTerms, RowInputs},
+    train::{Trained, TrainingEnd, TrainingLimits, check_ranks, dealt},
     weights::Weights,
 };
 use serde::{Deserialize, Serialize};
 use set::WeightSet;
 use std::ops::ControlFlow;
 use strust::{
-    constraints::Constraint,
     methods::{StrSqp, StrSqpConfig, StrSqpState},
     minimize,
     objective::{Objective, from_terms},
     record::StepRecord,
     run::Report,
     stop::{Stop, StopReason},
-    vector::{Elementwise, Vector},
 };
 
-/// Steps over all rows, if the user names no number.
+/// Steps of `StrSqp`, if the user names no number.
 const MOST_STEPS: u64 = 1000;
+/// Products of a step of `StrSqp` at most, where they cost little.
+const MOST_PRODUCTS: u64 = 1000;
 /// Constraints whose cost is computed: each takes another fit.
 const MOST_COSTS: usize = 10;
 /// The largest violation of a saved model.
 pub const VIOLATION: f64 = 1e-9;
-
-/// Steps after which f is compared.
-const PATIENCE: usize = 20;
-
-/// Whether a function has settled, from its values by step: the last 20 steps changed it by less than a tolerance, relative
-/// to itself. What is left are directions in which the rows say nothing.
-pub(crate) fn settled(mut values: impl DoubleEndedIterator<Item = f64>, tolerance: f64) -> bool {
-    let Some(now) = values.next_back() else { return false };
-    values.nth_back(PATIENCE - 1).is_some_and(|earlier| (now - earlier).abs() <= tolerance * now.abs())
-}
-
-/// When a fit on all rows ends.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FullSumEnd {
-    /// The relative tolerance of the gradient.
-    pub(crate) tolerance: f64,
-    /// The tolerance within which f settles, if that ends the fit, too.
-    pub(crate) settled: Option<f64>,
-}
-
-impl Default for FullSumEnd {
-    fn default() -> Self {
-        Self { tolerance: StrSqpConfig::default().tolerance, settled: None }
-    }
-}
 
 /// Constraints on the weights of a model with one output. Intercepts are free.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -104,34 +83,65 @@ struct ConstrainedFit {
     multipliers: Vec<f64>,
 }
 
-/// Fits a linear or logistic model whose weights satisfy some rules. `factors` are the cⱼ, and f is a function of the
-/// weights of all inputs and the intercept.
-pub(crate) fn constrained(
-    f: &mut dyn Objective<Point = Vec<f64>>,
-    rules: &[WeightRule],
-    factors: &[f64],
-    end: FullSumEnd,
-    limits: &mut TrainingLimits<'_>,
-) -> Result<Trained, Error> {
-    let start = feasible(rules, factors)?.ok_or_else(|| contradiction(rules, factors))?;
-    Ok(fit_from(f, &rules.iter().collect::<Vec<_>>(), factors, start, end, limits)?.trained)
+/// The rows of a linear or logistic model, on all ranks.
+pub(crate) struct ConstrainedRows<'a, R> {
+    pub(crate) terms: ModelTerms<'a, R>,
+    /// The rows of the file that are terms.
+    pub(crate) of_file: &'a [usize],
+    pub(crate) ranks: &'a Ranks<'a>,
+    /// cⱼ.
+    pub(crate) factors: &'a [f64],
 }
 
-fn fit_from(
-    f: &mut dyn Objective<Point = Vec<f64>>,
+/// Fits a linear or logistic model whose weights satisfy some rules. It has converged where f is above the minimum by at
+/// most the share `gap` of it.
+pub(crate) fn constrained<R: RowInputs + Sync>(
+    rows: &ConstrainedRows<'_, R>,
+    rules: &[WeightRule],
+    gap: f64,
+    limits: &mut TrainingLimits<'_>,
+) -> Result<Trained, Error> {
+    let start = feasible(rules, rows.factors)?.ok_or_else(|| contradiction(rules, rows.factors))?;
+    Ok(fit_from(rows, &rules.iter().collect::<Vec<_>>(), start, gap, limits)?.trained)
+}
+
+/// Each step of Newton's method is a small problem with the constraints of the large one, which `StrSqp` solves without the
+/// rows. With too many inputs for a matrix, it uses all rows in each of its steps.
+fn fit_from<R: RowInputs + Sync>(
+    rows: &ConstrainedRows<'_, R>,
     rules: &[&WeightRule],
-    factors: &[f64],
     start: Vec<f64>,
-    end: FullSumEnd,
+    gap: f64,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<ConstrainedFit, Error> {
+    let ConstrainedRows { terms, of_file, ranks, factors } = *rows;
     let set = WeightSet::new(rules, factors)?.expect("the start satisfies the rules");
-    let (terms, mut f) = (f.terms(), limits.stoppable(f));
-    let (mut trained, solution) =
-        solved(&mut f, Box::new(set.clone()), start, &[factors.len(), 1], terms, end, limits)?;
-    set.polish(&mut trained.weights.flat);
-    let multipliers = set.of_rules(solution.state.multipliers(), solution.state.bound_multipliers());
-    Ok(ConstrainedFit { trained, value: solution.last.value, multipliers })
+    if !has_matrix(factors.len(), terms.outputs) {
+        let mut f = limits.stoppable(dealt(LinearModel::new(terms), of_file, ranks));
+        let (mut trained, solution) = solved(&mut f, set.clone(), start, limits)?;
+        set.polish(&mut trained.weights.flat);
+        let multipliers = set.of_rules(solution.state.multipliers(), solution.state.bound_multipliers());
+        return Ok(ConstrainedFit { trained, value: solution.last.value, multipliers });
+    }
+    let (mut multipliers, mut is_solved) = (vec![0.0; rules.len()], false);
+    // The tolerance is relative to the largest gradient, so the first point must not be the solution.
+    let from = start.clone();
+    let over = &mut |mut model: QuadraticModel| {
+        let config = StrSqpConfig { products: MOST_PRODUCTS, ..StrSqpConfig::default() };
+        let method = StrSqp::new(config, set.clone())?;
+        let report =
+            minimize(&mut model).method(method).full_batch().stop(Stop::epochs(MOST_STEPS)).start(from.clone())?;
+        multipliers = set.of_rules(report.state.multipliers(), report.state.bound_multipliers());
+        is_solved = report.reason.converged();
+        let mut x = report.point().clone();
+        set.polish(&mut x);
+        Ok(x)
+    };
+    let (mut trained, value) = minimum_over(terms, start, Some(over), gap, ranks, limits)?;
+    if trained.end == TrainingEnd::Converged && !is_solved {
+        trained.end = TrainingEnd::Epochs;
+    }
+    Ok(ConstrainedFit { trained, value, multipliers })
 }
 
 /// The point nearest to equal weights that satisfies the rules; `None` if none is found.
@@ -200,16 +210,17 @@ pub struct ConstraintEffect {
 
 /// What each rule does to the fit with the weights x: fits again without each of the active rules, at most
 /// [`MOST_COSTS`]. The bounds of `--nonnegative` that are not active are left out.
-pub(crate) fn effects(
-    f: &mut dyn Objective<Point = Vec<f64>>,
+pub(crate) fn effects<R: RowInputs + Sync>(
+    rows: &ConstrainedRows<'_, R>,
     rules: &[WeightRule],
-    factors: &[f64],
     x: &[f64],
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Vec<ConstraintEffect>, Error> {
+    let factors = rows.factors;
+    let start = feasible(rules, factors)?.unwrap_or_else(|| x.to_vec());
     let mut solve = |without: Option<usize>| {
         let kept = rules.iter().enumerate().filter(|(k, _)| Some(*k) != without).map(|(_, rule)| rule);
-        fit_from(f, &kept.collect::<Vec<_>>(), factors, x.to_vec(), FullSumEnd::default(), limits)
+        fit_from(rows, &kept.collect::<Vec<_>>(), start.clone(), GAP, limits)
     };
     let fit = solve(None)?;
     let weights: Vec<f64> = x.iter().zip(factors).map(|(x, c)| x * c).collect();
@@ -236,52 +247,38 @@ pub(crate) fn effects(
     Ok((0..rules.len()).filter(shown).map(effect).collect())
 }
 
-/// A constraint whose type is hidden, so that the method is compiled once for each type of point.
-type HiddenConstraint<V, R> = Box<dyn Constraint<Point = V, Residual = R>>;
-
-/// Minimizes f by `StrSqp` on batches of this many terms; with all of them, f may also settle.
-pub(crate) fn solved<V: Elementwise, R: Vector>(
-    mut f: &mut dyn Objective<Point = V>,
-    constraint: HiddenConstraint<V, R>,
-    start: V,
-    widths: &[usize],
-    batch: usize,
-    end: FullSumEnd,
+/// Minimizes f by `StrSqp` on all terms.
+fn solved(
+    f: &mut impl Objective<Point = Vec<f64>>,
+    set: WeightSet,
+    start: Vec<f64>,
     limits: &mut TrainingLimits<'_>,
-) -> Result<(Trained, Report<StrSqpState<V>>), Error> {
-    let terms = f.terms();
-    let method = StrSqp::new(StrSqpConfig { tolerance: end.tolerance, ..StrSqpConfig::default() }, constraint)?;
-    let (mut curve, mut values, mut interrupted, mut has_settled) = (Vec::new(), Vec::new(), false, false);
-    let mut now = Weights { widths: widths.to_vec(), flat: start.components() };
+) -> Result<(Trained, Report<StrSqpState<Vec<f64>>>), Error> {
+    let (mut curve, mut interrupted, batch) = (Vec::new(), false, f.terms());
+    let mut now = Weights { widths: vec![start.len() - 1, 1], flat: Vec::new() };
     let stop = Stop::epochs(limits.epochs.unwrap_or(MOST_STEPS));
-    let run = minimize(&mut f).method(method).seed(limits.seed).stop(stop);
-    let run = if batch == terms { run.full_batch() } else { run.batch(batch) };
+    let run = minimize(f).method(StrSqp::new(StrSqpConfig::default(), set)?).full_batch().stop(stop);
     let report = run
-        .observe(|record: &StepRecord, x: &V| {
+        .observe(|record: &StepRecord, x: &Vec<f64>| {
             let epoch = (record.k + 1) as f64;
-            values.push(record.value);
-            now.flat = x.components();
+            now.flat.clone_from(x);
             curve.extend(limits.learned(epoch, &now));
             (limits.report)(epoch, record.value);
             interrupted = (limits.interrupted)();
-            let values = values.iter().copied();
-            has_settled = end.settled.is_some_and(|tolerance| batch == terms && settled(values, tolerance));
-            if interrupted || has_settled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if interrupted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .start(start)?;
     check_ranks(report.breakdown.as_ref())?;
     let end = match report.reason {
-        _ if interrupted => TrainingEnd::Interrupted,
-        StopReason::Observer if has_settled => TrainingEnd::Converged,
-        // Another rank was stopped.
+        // Also if another rank was stopped.
         StopReason::Observer => TrainingEnd::Interrupted,
+        _ if interrupted => TrainingEnd::Interrupted,
         _ if report.breakdown.is_some() => TrainingEnd::Breakdown,
         reason if reason.converged() => TrainingEnd::Converged,
         _ => TrainingEnd::Epochs,
     };
-    let epochs = report.steps as f64 / terms.div_ceil(batch) as f64;
-    let weights = Weights { widths: widths.to_vec(), flat: report.point().components() };
-    Ok((Trained { weights, curve, end, epochs, batch, errors: None }, report))
+    let weights = Weights { flat: report.point().clone(), ..now };
+    Ok((Trained { weights, curve, end, epochs: report.steps as f64, batch, errors: None }, report))
 }
 
 #[cfg(test)]
@@ -302,13 +299,5 @@ mod tests {
         for rules in [&["a >= 1", "a <= 0"][..], &["a + b <= -2", "a >= 0", "b >= 0"]] {
             assert_eq!(start(rules), None, "{rules:?}");
         }
-    }
-
-    #[test]
-    fn a_function_settles_if_twenty_steps_hardly_change_it() {
-        let values: Vec<f64> = (0..100).map(|k| 1.0 + 0.5_f64.powi(k)).collect();
-        let first = (0..100).find(|&k| settled(values[..=k].iter().copied(), 1e-6));
-        assert_eq!(first, Some(40), "the first of 21 values differs by at most 1e-6");
-        assert!(!settled(values[..20].iter().map(|_| 1.0), 1e-9), "20 values are 19 steps");
     }
 }

@@ -20,7 +20,7 @@ use std::ops::Range;
 use strust_data::loss::OutputLoss;
 
 /// Beyond this many inputs only the diagonal is computed: a factorization would cost more than the products it saves.
-const MOST_INPUTS: usize = 2000;
+pub(super) const MOST_INPUTS: usize = 2000;
 /// Beyond this many inputs there are no standard errors: they would cost as much as the fit.
 const MOST_ERRORS: usize = 600;
 /// The matrix may cost as much as this many passes over the rows. With more inputs, it is that of fewer rows.
@@ -62,14 +62,16 @@ enum InverseForm {
 }
 
 impl SecondDerivatives {
+    /// At a point that was measured, of all rows if that is demanded; `None` if it was interrupted.
     pub(super) fn of<R: RowInputs + Sync>(
         sum: &RowSum<'_, R>,
         positions: &[usize],
         at: &SumAt,
+        of_all: bool,
     ) -> Result<Option<Self>, Error> {
         let terms = &sum.terms;
         let (d, k) = (terms.rows.inputs(), terms.outputs);
-        let share = if d > MOST_INPUTS { 1.0 } else { share(sum, at.count) };
+        let share = if of_all || d > MOST_INPUTS { 1.0 } else { share(sum, at.count) };
         let picked = thinned(&(0..positions.len()).collect::<Vec<_>>(), share);
         let is_matrix = d <= MOST_INPUTS;
         let each = |range: Range<usize>| {
@@ -94,6 +96,15 @@ impl SecondDerivatives {
         let part = |numbers: &[f64]| Part::new(numbers, &scales, count, terms.penalty, terms.intercept);
         let parts = total.chunks_exact(size / k).map(part).collect();
         Ok(Some(Self { parts, outputs: k, exact: k == 1 && is_matrix && share > 0.5 }))
+    }
+
+    /// H plus `region` times its diagonal, for one output.
+    pub(super) fn matrix(&self, region: f64) -> Mat<f64> {
+        let Part { loss, penalty, roots, .. } = &self.parts[0];
+        Mat::from_fn(roots.len(), roots.len(), |i, j| {
+            let diagonal = if i == j { penalty[i] + region * roots[i] * roots[i] } else { 0.0 };
+            loss[(i, j)] * roots[i] * roots[j] + diagonal
+        })
     }
 
     /// Whether it is H, so that no products are needed.
@@ -128,10 +139,11 @@ impl SecondDerivatives {
     }
 
     /// The largest change of a parameter relative to the largest parameter, in units in which H has the diagonal 1.
-    pub(super) fn moves(&self, step: &[f64], x: &[f64]) -> f64 {
-        let largest =
-            |v: &[f64]| v.iter().zip(self.roots()).map(|(v, root)| (v * root).abs()).fold(f64::MIN_POSITIVE, f64::max);
-        largest(step) / largest(x)
+    pub(super) fn moves(&self, x: &[f64], next: &[f64]) -> f64 {
+        let largest = |v: &mut dyn Iterator<Item = f64>| {
+            v.zip(self.roots()).map(|(v, root)| (v * root).abs()).fold(f64::MIN_POSITIVE, f64::max)
+        };
+        largest(&mut next.iter().zip(x).map(|(next, x)| next - x)) / largest(&mut next.iter().copied())
     }
 
     /// The root of the diagonal for each parameter of a point.
