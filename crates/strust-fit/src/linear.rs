@@ -87,7 +87,9 @@ impl<'a, R: RowInputs> LinearModel<'a, R> {
 /// Divides the `k` numbers of each input by its scale. Numbers after those of the inputs stay.
 pub(crate) fn divide_in_place(numbers: &mut [f64], k: usize, scales: &[f64]) {
     for (numbers, scale) in numbers.chunks_exact_mut(k).zip(scales) {
-        numbers.iter_mut().for_each(|number| *number /= scale);
+        for number in numbers {
+            *number /= scale;
+        }
     }
 }
 

@@ -165,7 +165,7 @@ impl FitSetup<'_> {
         let too_large = |&place: &usize| {
             let mut found = None;
             rows.for_each(place, |j, value| {
-                found = found.or((value.abs() > f64::from(f32::MAX)).then_some((j, value)))
+                found = found.or((value.abs() > f64::from(f32::MAX)).then_some((j, value)));
             });
             found.map(|(j, value)| (self.ranks.share().row(place) + 1, j, value))
         };

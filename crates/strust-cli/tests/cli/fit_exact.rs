@@ -48,10 +48,10 @@ fn a_linear_model_is_its_closed_form_whatever_the_seed() {
         })
         .collect();
     // The closed form of two columns and an intercept, from a and b − a.
+    let rows: Vec<[f64; 3]> = rows.iter().map(|[a, b, y]| [*a, b - a, *y]).collect();
     let mean = |of: &dyn Fn(&[f64; 3]) -> f64| rows.iter().map(of).sum::<f64>() / rows.len() as f64;
-    let columns: [&dyn Fn(&[f64; 3]) -> f64; 3] = [&|r| r[0], &|r| r[1] - r[0], &|r| r[2]];
-    let means = columns.map(mean);
-    let product = |i: usize, j: usize| mean(&|r| (columns[i](r) - means[i]) * (columns[j](r) - means[j]));
+    let means = [0, 1, 2].map(|j: usize| mean(&|row| row[j]));
+    let product = |i: usize, j: usize| mean(&|row| (row[i] - means[i]) * (row[j] - means[j]));
     let determinant = product(0, 0) * product(1, 1) - product(0, 1).powi(2);
     let of_a = (product(1, 1) * product(0, 2) - product(0, 1) * product(1, 2)) / determinant;
     let of_difference = (product(0, 0) * product(1, 2) - product(0, 1) * product(0, 2)) / determinant;

@@ -247,13 +247,15 @@ pub(crate) fn effects<R: RowInputs + Sync>(
     Ok((0..rules.len()).filter(shown).map(effect).collect())
 }
 
+type SqpReport = Report<StrSqpState<Vec<f64>>>;
+
 /// Minimizes f by `StrSqp` on all terms.
 fn solved(
     f: &mut impl Objective<Point = Vec<f64>>,
     set: WeightSet,
     start: Vec<f64>,
     limits: &mut TrainingLimits<'_>,
-) -> Result<(Trained, Report<StrSqpState<Vec<f64>>>), Error> {
+) -> Result<(Trained, SqpReport), Error> {
     let (mut curve, mut interrupted, batch) = (Vec::new(), false, f.terms());
     let mut now = Weights { widths: vec![start.len() - 1, 1], flat: Vec::new() };
     let stop = Stop::epochs(limits.epochs.unwrap_or(MOST_STEPS));

@@ -64,7 +64,9 @@ impl<R: RowInputs + Sync> RowSum<'_, R> {
                 loss += weight * plain;
                 squares += weight * z.iter().map(|d| d * d).sum::<f64>();
                 terms.loss.curvature(z, terms.goals[i], &mut second);
-                z.iter_mut().for_each(|d| *d *= weight);
+                for d in z.iter_mut() {
+                    *d *= weight;
+                }
             });
             (loss, squares, gradient, second)
         };
@@ -81,7 +83,9 @@ impl<R: RowInputs + Sync> RowSum<'_, R> {
         self.ranks.add(&mut sums)?;
         let [loss, squares, count] = [0, 1, 2].map(|k| sums[x.len() + k]);
         sums.truncate(x.len());
-        sums.iter_mut().for_each(|sum| *sum /= count);
+        for sum in &mut sums {
+            *sum /= count;
+        }
         super::add(&mut sums, terms.penalty, weights);
         let value = loss / count + 0.5 * terms.penalty * super::dot(weights, weights);
         Ok(Some(SumAt { count, value, gradient: sums, squares: squares / count, second }))
@@ -104,9 +108,13 @@ impl<R: RowInputs + Sync> RowSum<'_, R> {
         };
         let Some(parts) = self.in_parts(positions.len(), self.work(), part)? else { return Ok(None) };
         let mut sum = vec![0.0; v.len()];
-        parts.iter().for_each(|part| super::add(&mut sum, 1.0, part));
+        for part in &parts {
+            super::add(&mut sum, 1.0, part);
+        }
         self.ranks.add(&mut sum)?;
-        sum.iter_mut().for_each(|sum| *sum /= at.count);
+        for sum in &mut sum {
+            *sum /= at.count;
+        }
         super::add(&mut sum, terms.penalty, weights);
         Ok(Some(sum))
     }
@@ -117,7 +125,9 @@ impl<R: RowInputs + Sync> RowSum<'_, R> {
         if k > 1 {
             for scores in x.chunks_exact_mut(k) {
                 let mean = scores.iter().sum::<f64>() / k as f64;
-                scores.iter_mut().for_each(|score| *score -= mean);
+                for score in scores {
+                    *score -= mean;
+                }
             }
         }
     }

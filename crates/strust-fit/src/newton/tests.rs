@@ -157,8 +157,8 @@ fn classifiers_end_where_the_gradient_vanishes_dense_and_sparse_with_any_penalty
     for (n, d, k) in [(500, 4, 2), (600, 5, 3), (3000, 40, 2), (2000, 30, 4)] {
         let values = rows(n, &vec![(0.0, 1.0); d], 11);
         let goals = classes(&values, d, k, 12);
-        let starts: Vec<i64> = (0..=n).map(|i| (i * d) as i64).collect();
-        let columns: Vec<i32> = (0..n * d).map(|entry| (entry % d) as i32).collect();
+        let starts: Vec<i64> = (0..=n).map(|i| i64::try_from(i * d).unwrap()).collect();
+        let columns: Vec<i32> = (0..n * d).map(|entry| i32::try_from(entry % d).unwrap()).collect();
         let sparse = SparseRows::new(&starts, &columns, &values, d).unwrap();
         let (loss, outputs) = if k == 2 { (OutputLoss::Logistic, 1) } else { (OutputLoss::Softmax, k) };
         for penalty in [0.0, 1e-4, 0.1] {
@@ -184,9 +184,9 @@ fn many_inputs_need_only_the_diagonal() {
     let mut pick = |most: usize| (rand_core::Rng::next_u64(&mut rng) % most as u64) as usize;
     let (mut starts, mut columns, mut values) = (vec![0_i64], Vec::new(), Vec::new());
     for _ in 0..n {
-        (0..20).for_each(|_| columns.push(pick(d) as i32));
+        columns.extend((0..20).map(|_| i32::try_from(pick(d)).unwrap()));
         values.extend((0..20).map(|_| 1.0 + pick(3) as f64));
-        starts.push(columns.len() as i64);
+        starts.push(i64::try_from(columns.len()).unwrap());
     }
     let goals: Vec<f64> = (0..n).map(|i| f64::from(u8::from(columns[20 * i] % 2 == 0))).collect();
     let rows = ArrayRows::Sparse(SparseRows::new(&starts, &columns, &values, d).unwrap());
