@@ -264,7 +264,66 @@ fn contents(model: &FittedModel, path: &Path) -> Vec<u8> {
     if ending(path) == "safetensors" { model.to_safetensors() } else { model.to_json() }
 }
 
-/// Reads a data file, or several by a pattern, or standard input, with progress.
+/// Rows to read: a file, several by a pattern, or standard input, which is saved to a temporary file, because rows are read
+/// more than once.
+pub struct RowSource<'a> {
+    path: &'a Path,
+    input: Option<Spool>,
+}
+
+impl<'a> RowSource<'a> {
+    /// Reads standard input if the path is `-`. Files are read later.
+    pub fn open(path: &'a Path, activity: &Activity, interrupt: &AtomicBool, team: &Team) -> CommandResult<Self> {
+        if path != Path::new("-") {
+            return Ok(Self { path, input: None });
+        }
+        if team.size() > 1 {
+            return usage(
+                "standard input has the rows of one process only: save them to a file, which all ranks can read",
+            );
+        }
+        activity.say(&format!("reading {INPUT}"));
+        let spool = Spool::of_input(interrupt).map_err(|why| match why.kind() {
+            ErrorKind::Interrupted => strust_fit::Error::Interrupted.into(),
+            _ => CommandFailure::Failed(format!("cannot read {INPUT} or save it to a temporary file: {why}")),
+        })?;
+        Ok(Self { path, input: Some(spool) })
+    }
+
+    /// Reads the rows with progress; on all ranks, each with its share.
+    pub fn read(
+        &self,
+        options: &ReadOptions,
+        activity: &Activity,
+        interrupt: &AtomicBool,
+        team: &mut Team,
+    ) -> CommandResult<DataTable> {
+        if let Some(spool) = &self.input {
+            let named = |text: String| text.replace(&spool.path().display().to_string(), INPUT);
+            let progress = &mut ReadProgress { at: &mut |_| (), interrupt };
+            return match DataTable::read_on(spool.path(), options, progress, team).map_err(CommandFailure::from) {
+                Ok(table) => Ok(DataTable { path: INPUT.into(), ..table }),
+                Err(CommandFailure::Failed(why)) => failure(named(why)),
+                Err(CommandFailure::Usage(why)) => usage(named(why)),
+                Err(quiet) => Err(quiet),
+            };
+        }
+        // A file that is missing here is an error of all ranks below.
+        let files = data_files(self.path).unwrap_or_default();
+        let compressed = files.iter().any(|file| matches!(ending(file).as_str(), "gz" | "xz"));
+        let size = files.iter().map(|file| std::fs::metadata(file).map_or(0, |data| data.len())).sum();
+        let what = format!("reading {}", self.path.display());
+        activity.say(&what);
+        let mut at = |bytes: u64| {
+            if !compressed {
+                activity.towards(&what, bytes, size);
+            }
+        };
+        Ok(DataTable::read_on(self.path, options, &mut ReadProgress { at: &mut at, interrupt }, team)?)
+    }
+}
+
+/// Reads rows once, with progress.
 pub fn read(
     path: &Path,
     options: &ReadOptions,
@@ -274,7 +333,7 @@ pub fn read(
     read_on(path, options, activity, interrupt, &mut Team::alone())
 }
 
-/// The same on all ranks, each with its share of the rows. `-` is standard input.
+/// The same on all ranks, each with its share of the rows.
 fn read_on(
     path: &Path,
     options: &ReadOptions,
@@ -282,46 +341,7 @@ fn read_on(
     interrupt: &AtomicBool,
     team: &mut Team,
 ) -> CommandResult<DataTable> {
-    if path == Path::new("-") {
-        return read_input(options, activity, interrupt, team);
-    }
-    // A file that is missing here is an error of all ranks below.
-    let files = data_files(path).unwrap_or_default();
-    let compressed = files.iter().any(|file| matches!(ending(file).as_str(), "gz" | "xz"));
-    let size = files.iter().map(|file| std::fs::metadata(file).map_or(0, |data| data.len())).sum();
-    let what = format!("reading {}", path.display());
-    activity.say(&what);
-    let mut at = |bytes: u64| {
-        if !compressed {
-            activity.towards(&what, bytes, size);
-        }
-    };
-    Ok(DataTable::read_on(path, options, &mut ReadProgress { at: &mut at, interrupt }, team)?)
-}
-
-/// The rows of standard input. They are read more than once, so they are saved to a temporary file.
-fn read_input(
-    options: &ReadOptions,
-    activity: &Activity,
-    interrupt: &AtomicBool,
-    team: &mut Team,
-) -> CommandResult<DataTable> {
-    if team.size() > 1 {
-        return usage("standard input has the rows of one process only: save them to a file, which all ranks can read");
-    }
-    activity.say(&format!("reading {INPUT}"));
-    let spool = Spool::of_input(interrupt).map_err(|why| match why.kind() {
-        ErrorKind::Interrupted => strust_fit::Error::Interrupted.into(),
-        _ => CommandFailure::Failed(format!("cannot read {INPUT} or save it to a temporary file: {why}")),
-    })?;
-    let named = |text: String| text.replace(&spool.path().display().to_string(), INPUT);
-    let table = DataTable::read_on(spool.path(), options, &mut ReadProgress { at: &mut |_| (), interrupt }, team);
-    match table.map_err(CommandFailure::from) {
-        Ok(table) => Ok(DataTable { path: INPUT.into(), ..table }),
-        Err(CommandFailure::Failed(why)) => failure(named(why)),
-        Err(CommandFailure::Usage(why)) => usage(named(why)),
-        Err(quiet) => Err(quiet),
-    }
+    RowSource::open(path, activity, interrupt, team)?.read(options, activity, interrupt, team)
 }
 
 /// How to read held-out rows: a column has the kind that it has in the training rows.

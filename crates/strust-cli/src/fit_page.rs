@@ -150,10 +150,12 @@ fn learning(curve: &[LearningPoint], model: ModelFamily) -> Option<Shown> {
         "The mean loss without the penalty, of the same model on a sample of the training rows and on the held-out rows. If \
          the held-out loss grows while the other falls, the model learns the training rows by heart.",
     );
+    let mut unit = "step";
     if model == ModelFamily::Mlp {
+        unit = "epoch";
         caption.push_str(" The result is the best point on rows that are not learned from, not the last one.");
     }
-    let figure = Figure::new("Learning curve", ("epoch", false), ("mean loss", false), series);
+    let figure = Figure::new("Learning curve", (unit, false), ("mean loss", false), series);
     (!curve.is_empty()).then(|| Shown::new("learning", caption, figure))
 }
 

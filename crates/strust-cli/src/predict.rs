@@ -3,7 +3,7 @@
 use crate::{
     CommandFailure, CommandResult,
     args::{Network, PredictArgs, Shared},
-    fit::{counted, input_files, read, scored},
+    fit::{RowSource, counted, input_files, read, scored},
     fit_page::number,
     predictions::PredictionFormat,
     session::{self, print, print_data, print_json},
@@ -17,14 +17,14 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 use strust_fit::{
-    FittedModel, ReadOptions,
+    DataTable, FittedModel, ReadOptions,
     assess::{Assessment, ClassAssessment, Predictor},
     fit::evaluate as assessed,
     table::{CellKind, Cells, ExpectedColumns, NamedColumn},
     transform::EncodingLosses,
     words::nearest,
 };
-use strust_lab::{format::is_formula, io::output::OutputFile};
+use strust_lab::{format::is_formula, io::output::OutputFile, team::Team};
 
 /// `strust predict`.
 pub fn predict(args: &PredictArgs, shared: &Shared) -> CommandResult {
@@ -35,10 +35,11 @@ pub fn predict(args: &PredictArgs, shared: &Shared) -> CommandResult {
     let output = PredictionFormat::of(args, &model)?;
     let interrupt = session::interrupt()?;
     let activity = Activity::new(shared);
-    let table = read(new, &model.read_options(false), &activity, &interrupt)?;
+    let source = RowSource::open(new, &activity, &interrupt, &Team::alone())?;
+    let table = source.read(&model.read_options(false), &activity, &interrupt, &mut Team::alone())?;
     model.about.encoder.check_names(&table)?;
     let (encoded, losses) = model.about.encoder.encode(&table, &interrupt)?;
-    let kept = kept(args, &model, table.rows, &activity, &interrupt)?;
+    let kept = kept(args, &model, &source, &table, &activity, &interrupt)?;
     drop(activity);
     warn(&losses, &table.path);
     let mut predictor = Predictor::new(&model.weights, &model.about.task);
@@ -78,7 +79,8 @@ pub fn predict(args: &PredictArgs, shared: &Shared) -> CommandResult {
 fn kept(
     args: &PredictArgs,
     model: &FittedModel,
-    rows: usize,
+    source: &RowSource<'_>,
+    rows: &DataTable,
     activity: &Activity,
     interrupt: &AtomicBool,
 ) -> CommandResult<Vec<NamedColumn>> {
@@ -88,16 +90,16 @@ fn kept(
     let kinds = args.keep.iter().map(|name| (name.clone(), CellKind::Text)).collect();
     let expected = Some(ExpectedColumns { kinds, order: model.about.order.clone() });
     let options = ReadOptions { expected, ..model.read_options(false) };
-    let mut table = read(&args.new, &options, activity, interrupt)?;
-    if table.rows != rows {
+    let mut table = source.read(&options, activity, interrupt, &mut Team::alone())?;
+    if table.rows != rows.rows {
         let why = "the file changed while it was read: predict its rows again";
-        return Err(strust_fit::Error::file(&args.new, why).into());
+        return Err(strust_fit::Error::file(&rows.path, why).into());
     }
     let column = |name: &String| {
         let at = table.columns.iter().position(|column| column.name == *name).ok_or_else(|| {
             let hint = nearest(name, table.order.iter().map(String::as_str));
             let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-            strust_fit::Error::file(&args.new, format!("there is no column `{name}` for --keep{hint}"))
+            strust_fit::Error::file(&rows.path, format!("there is no column `{name}` for --keep{hint}"))
         })?;
         Ok(table.columns.swap_remove(at))
     };

@@ -116,6 +116,9 @@ fn json_lines_and_standard_input_give_the_model_of_a_csv_file() {
         let by_file = go(&folder, &["predict", save, "a.csv"], "");
         let by_input = go(&folder, &["predict", save, "-"], &json);
         assert_eq!((by_input.code, &by_input.out), (Some(0), &by_file.out), "{}", by_input.err);
+        // Kept columns are read by themselves, also from standard input.
+        let keeps = |from: &str, input: &str| go(&folder, &["predict", save, from, "--keep", "color"], input).out;
+        assert_eq!(keeps("-", &csv), keeps("a.csv", ""));
         let scores = go(&folder, &["evaluate", save, "-"], &csv);
         assert!(scores.out.starts_with("R² "), "{}", scores.err);
         (by_file.out, model["data"]["file"].as_str().unwrap().to_string())

@@ -240,9 +240,17 @@ fn grams<R: RowInputs>(terms: &ModelTerms<'_, R>, positions: &[usize], picked: &
                     let column = gram.col_as_slice_mut(j);
                     column[..dense].iter_mut().zip(row).for_each(|(out, a)| *out += h * v * a);
                     column[j] += h * v * v;
+                    let mut in_order = true;
                     for &(i, u) in &others[..first] {
-                        // The values of an entry that a sparse row has twice are added.
-                        gram[(i.min(j), i.max(j))] += if i == j { 2.0 } else { 1.0 } * h * u * v;
+                        if i < j {
+                            column[i] += h * u * v;
+                        } else {
+                            in_order = false;
+                        }
+                    }
+                    // A sparse row need not be in order, and the values of an entry that it has twice are added.
+                    for &(i, u) in others[..first].iter().filter(|&&(i, _)| !in_order && i >= j) {
+                        gram[(j, i)] += if i == j { 2.0 } else { 1.0 } * h * u * v;
                     }
                 }
             }
