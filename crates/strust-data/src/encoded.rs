@@ -43,6 +43,13 @@ impl EncodedRows {
         Ok((self.numbers + self.categories) as f64 + sums[0] / sums[1].max(1.0))
     }
 
+    /// The mean number of categories and sparse features of a row in memory.
+    #[must_use]
+    pub fn others_per_row(&self) -> f64 {
+        let sparse = self.sparse.as_ref().map_or(0, |(csr, _)| csr.entries());
+        self.categories as f64 + sparse as f64 / self.rows.max(1) as f64
+    }
+
     /// The number of dense numbers of a row, which are its first inputs.
     #[must_use]
     pub fn numbers(&self) -> usize {

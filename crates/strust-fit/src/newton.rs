@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! x = minimum of f on a part of the rows, if there are many
-//! repeat   f, g at x;   P = H of some rows, factored
+//! repeat   f, g at x;   P = H of all or some rows, factored, or its diagonal where products are cheaper
 //!          s: conjugate gradients on Hs = −g, preconditioned by P; s = −P⁻¹g where P is H itself
 //!          accept x + s if f falls;   otherwise add μ to the diagonal, as a smaller region would
 //! until    the predicted decrease is a rounding error, and the weights no longer change
@@ -29,7 +29,7 @@ use crate::{
     weights::Weights,
 };
 use row_sum::{RowSum, SumAt};
-use second::SecondDerivatives;
+use second::{MOST_ERRORS, MatrixKind, SecondDerivatives, matrix_cost};
 use strust_data::loss::OutputLoss;
 
 /// Steps at most. Convex losses need about ten; a loss without a minimum never ends.
@@ -37,7 +37,7 @@ const MOST_STEPS: u64 = 60;
 /// A fit has converged where the predicted decrease is below this share of f.
 pub(crate) const GAP: f64 = 1e-10;
 /// Beyond that, steps go on until they change the weights by less than this share.
-const STILL: f64 = 1e-8;
+const STILL: f64 = 1e-7;
 /// … but no more than this many: where columns are almost equal, rounding limits the weights.
 const REFINEMENTS: u64 = 4;
 /// A part of the rows has at least this many, and this many for each parameter.
@@ -50,8 +50,10 @@ const REGION: [f64; 2] = [1e-2, 10.0];
 const FORCING: [f64; 2] = [0.1, 1e-4];
 /// The rounding error of f, relative to it: that of a sum over many rows.
 const ROUNDING: f64 = 1e-13;
+/// A matrix that costs less than this many products is worth it in any case.
+const FEW_PRODUCTS: f64 = 10.0;
 /// Products of a step at most.
-const MOST_PRODUCTS: usize = 500;
+const MOST_PRODUCTS: f64 = 500.0;
 
 /// Minimizes a quadratic model over a set.
 pub(crate) type OverSet<'a> = dyn FnMut(QuadraticModel) -> Result<Vec<f64>, Error> + 'a;
@@ -85,7 +87,10 @@ pub(crate) fn minimum_over<R: RowInputs + Sync>(
     let means = row_sum::means(&terms, &all, ranks, limits)?;
     let (interrupted, any_stops) = (limits.interrupted, limits.any_stops);
     let centered = ModelTerms { units: Some((&means.shift, &means.scale)), ..terms };
-    let sum = RowSum { terms: centered, ranks, interrupted, any_stops };
+    let mut others = [terms.rows.others_per_row() * all.len() as f64, all.len() as f64];
+    ranks.add(&mut others)?;
+    let others = others[0] / others[1];
+    let sum = RowSum { terms: centered, ranks, interrupted, any_stops, others };
     let (part, count) = (PART[0].max(PART[1] * sum.parameters()) as f64, ranks.total(all.len() as f64));
     let most = limits.epochs.unwrap_or(MOST_STEPS).min(MOST_STEPS);
     let weights = |x: &[f64]| Weights { widths: vec![terms.rows.inputs(), terms.outputs], flat: means.back(x) };
@@ -143,30 +148,51 @@ impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
         }
         // What rounding leaves of f where it tends to 0. That of classes only tends to 0 if it has no minimum.
         let floor = if sum.terms.loss.is_of_classes() { 0.0 } else { f64::EPSILON * at.value };
+        // A matrix pays where it costs less than the products that it saves. At first that is a guess.
+        let cost = matrix_cost(sum, at.count);
+        let mut pays = cost < FEW_PRODUCTS;
         let (mut curvature, mut region, mut last, mut refinements) = (None::<SecondDerivatives>, 0.0, f64::INFINITY, 0);
         for k in 1..=self.most {
             // The matrix of a sum of squares never changes.
-            if curvature.is_none() || sum.terms.loss != OutputLoss::Squares {
-                curvature = SecondDerivatives::of(sum, positions, &at, over.is_some())?;
+            let is_old = curvature.as_ref().is_none_or(|known: &SecondDerivatives| known.is_diagonal() && pays);
+            if is_old || sum.terms.loss != OutputLoss::Squares {
+                let kind = match over {
+                    Some(_) => MatrixKind::OfAll,
+                    None if pays => MatrixKind::OfSome,
+                    None => MatrixKind::Diagonal,
+                };
+                curvature = SecondDerivatives::of(sum, positions, &at, kind)?;
             }
             let Some(curvature) = &mut curvature else { return end(x, at.value, k - 1, TrainingEnd::Interrupted) };
-            let (next, after, predicted, moves) = loop {
-                let forcing = FORCING[0].min((last / at.value).sqrt()).max(FORCING[1]);
-                let found = match over.as_deref_mut() {
-                    Some(over) => Some(over_set(over, &x, &at, curvature, region)?),
-                    None => self.step(&x, &at, curvature, region, forcing)?,
+            let (next, after, predicted) = loop {
+                let forcing = match sum.terms.loss {
+                    // The model is f itself.
+                    OutputLoss::Squares => FORCING[1],
+                    _ => FORCING[0].min((last / at.value).sqrt()).max(FORCING[1]),
                 };
-                let Some((mut next, predicted)) = found else {
+                // Where a matrix would have been cheaper, the next step has one.
+                let most = if curvature.is_diagonal() && cost.is_finite() { 2.0 * cost } else { MOST_PRODUCTS };
+                let found = match over.as_deref_mut() {
+                    Some(over) => Some((over_set(over, &x, &at, curvature, region)?, 0)),
+                    None => self.step(&x, &at, curvature, region, forcing, most)?,
+                };
+                let Some(((mut next, predicted), products)) = found else {
                     return end(x, at.value, k - 1, TrainingEnd::Interrupted);
                 };
+                pays |= products as f64 > cost;
                 sum.center(&mut next);
+                let moves = curvature.moves(&x, &next);
+                // A step that changes nothing needs no trial.
+                if region == 0.0 && predicted <= self.gap * at.value.abs() + floor && moves < STILL {
+                    let errors = self.errors(&at, curvature, over.is_some())?;
+                    return Ok(Minimum { x: next, value: at.value, steps: k, end: TrainingEnd::Converged, errors });
+                }
                 let Some(after) = sum.measure(positions, &next)? else {
                     return end(x, at.value, k - 1, TrainingEnd::Interrupted);
                 };
                 let rounding = ROUNDING * at.value.abs() + floor;
                 if after.value <= at.value - 1e-4 * predicted + rounding {
-                    let moves = curvature.moves(&x, &next);
-                    break (next, after, predicted, moves);
+                    break (next, after, predicted);
                 }
                 if region > 1.0 / f64::EPSILON {
                     return end(x, at.value, k - 1, TrainingEnd::Breakdown);
@@ -178,9 +204,8 @@ impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
             (x, at) = (next, after);
             (self.watch)(k, &x, at.value);
             refinements += u64::from(close);
-            if close && (self.gap >= ROUGH || moves < STILL || refinements > REFINEMENTS || predicted > 0.25 * last) {
-                // With constraints, a weight at its limit has no such error.
-                let errors = if over.is_none() { curvature.errors(&at, sum)? } else { None };
+            if close && (self.gap >= ROUGH || refinements > REFINEMENTS || predicted > 0.25 * last) {
+                let errors = self.errors(&at, curvature, over.is_some())?;
                 return Ok(Minimum { x, value: at.value, steps: k, end: TrainingEnd::Converged, errors });
             }
             last = predicted;
@@ -188,7 +213,23 @@ impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
         end(x, at.value, self.most, TrainingEnd::Epochs)
     }
 
-    /// The next point and the decrease that the model predicts; `None` if it was interrupted.
+    /// The standard errors, if there are not too many weights. A weight at a limit of a set has none.
+    fn errors(&self, at: &SumAt, known: &SecondDerivatives, over_set: bool) -> Result<Option<Vec<f64>>, Error> {
+        let inputs = self.sum.terms.rows.inputs();
+        if over_set || self.gap >= ROUGH || self.sum.terms.outputs > 1 || inputs > MOST_ERRORS {
+            return Ok(None);
+        }
+        if known.is_exact() {
+            return known.errors(at, self.sum);
+        }
+        let Some(mut all) = SecondDerivatives::of(self.sum, self.positions, at, MatrixKind::OfAll)? else {
+            return Ok(None);
+        };
+        all.factor(0.0);
+        all.errors(at, self.sum)
+    }
+
+    /// The next point, the decrease that the model predicts, and the number of products; `None` if it was interrupted.
     fn step(
         &self,
         x: &[f64],
@@ -196,7 +237,8 @@ impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
         curvature: &mut SecondDerivatives,
         region: f64,
         forcing: f64,
-    ) -> Result<Option<(Vec<f64>, f64)>, Error> {
+        most: f64,
+    ) -> Result<Option<((Vec<f64>, f64), usize)>, Error> {
         curvature.factor(region);
         let mut next = x.to_vec();
         let mut s = vec![0.0; x.len()];
@@ -205,10 +247,11 @@ impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
         let mut rz = dot(&r, &p);
         if curvature.is_exact() {
             add(&mut next, 1.0, &p);
-            return Ok(Some((next, 0.5 * rz)));
+            return Ok(Some(((next, 0.5 * rz), 0)));
         }
-        let (first, mut z) = (rz, p.clone());
-        for _ in 0..MOST_PRODUCTS {
+        let (first, mut products) = (rz, 0);
+        while (products as f64) < most {
+            products += 1;
             let Some(mut hp) = self.sum.product(self.positions, at, &p)? else { return Ok(None) };
             curvature.add_region(region, &p, &mut hp);
             let bend = dot(&p, &hp);
@@ -218,7 +261,7 @@ impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
             let alpha = rz / bend;
             add(&mut s, alpha, &p);
             add(&mut r, -alpha, &hp);
-            z = curvature.solve(&r);
+            let z = curvature.solve(&r);
             let before = std::mem::replace(&mut rz, dot(&r, &z));
             if rz <= forcing * forcing * first {
                 break;
@@ -226,11 +269,10 @@ impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
             let beta = rz / before;
             p.iter_mut().zip(&z).for_each(|(p, z)| *p = z + beta * *p);
         }
-        drop(z);
         // gᵀs + ½sᵀHs = ½gᵀs − ½sᵀr with the residual r = −g − Hs.
         let predicted = 0.5 * (dot(&s, &r) - dot(&s, &at.gradient));
         add(&mut next, 1.0, &s);
-        Ok(Some((next, predicted)))
+        Ok(Some(((next, predicted), products)))
     }
 }
 

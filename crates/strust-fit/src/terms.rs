@@ -12,6 +12,8 @@ pub(crate) trait RowInputs {
     fn copy_dense(&self, i: usize, out: &mut [f64]);
     /// Calls `each` with the other inputs of row `i` that may differ from 0, and their values.
     fn for_each_other(&self, i: usize, each: impl FnMut(usize, f64));
+    /// The mean number of these other inputs of a row.
+    fn others_per_row(&self) -> f64;
     /// Reads one number of each cache line of the dense inputs of row `i`.
     fn touch(&self, i: usize) -> u64;
 }
@@ -30,6 +32,9 @@ impl RowInputs for EncodedRows {
     #[inline(always)]
     fn for_each_other(&self, i: usize, each: impl FnMut(usize, f64)) {
         self.for_each_other(i, each);
+    }
+    fn others_per_row(&self) -> f64 {
+        self.others_per_row()
     }
     #[inline(always)]
     fn touch(&self, i: usize) -> u64 {

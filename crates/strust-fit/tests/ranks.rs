@@ -466,7 +466,7 @@ fn an_interrupt_of_one_rank_stops_all_at_the_same_step() {
     for constraint in
         [WeightConstraint::default(), WeightConstraint { nonnegative: true, ..WeightConstraint::default() }]
     {
-        let options = FitOptions { l2: Some(0.0), constraint, ..to("price") };
+        let options = FitOptions { constraint, ..to("kind") };
         let models = on_threads(3, LIMIT, |mut rank| {
             let stop = AtomicBool::new(false);
             let table = read_on(&path, &ReadOptions::default(), &mut rank).unwrap();

@@ -116,6 +116,9 @@ impl RowInputs for ArrayRows<'_> {
             sparse.row(i).for_each(|(j, value)| each(j, value));
         }
     }
+    fn others_per_row(&self) -> f64 {
+        if matches!(self, Self::Sparse(_)) { self.stored_per_row() } else { 0.0 }
+    }
     #[inline(always)]
     fn touch(&self, i: usize) -> u64 {
         match self {

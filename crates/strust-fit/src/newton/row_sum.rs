@@ -16,9 +16,9 @@ use std::{
 };
 
 /// Parts of a sum. Each is added up in order, and so are the parts. So the bits do not depend on the number of threads.
-const PARTS: usize = 8;
+pub(super) const PARTS: usize = 8;
 /// A pass with fewer operations is faster on one thread.
-const PARALLEL: usize = 200_000;
+const PARALLEL: usize = 2_000_000;
 
 /// f(x) = (1/n) Σ uᵢ·loss + (λ/2)‖W‖², over the rows of all ranks.
 pub(super) struct RowSum<'a, R> {
@@ -26,6 +26,8 @@ pub(super) struct RowSum<'a, R> {
     pub(super) ranks: &'a Ranks<'a>,
     pub(super) interrupted: &'a dyn Fn() -> bool,
     pub(super) any_stops: &'a dyn Fn(bool) -> bool,
+    /// The mean number of inputs of a row that are not dense, on all ranks.
+    pub(super) others: f64,
 }
 
 /// f at a point.
@@ -47,8 +49,7 @@ impl<R: RowInputs + Sync> RowSum<'_, R> {
     }
     /// Operations for a row.
     fn work(&self) -> usize {
-        // Rows with few entries besides the dense ones cost about as much as a few tens of them.
-        4 * self.terms.outputs * (self.terms.rows.dense_inputs() + 16)
+        4 * self.terms.outputs * (self.terms.rows.dense_inputs() + 4 * self.others as usize + 4)
     }
 
     /// Measures f and its derivatives; `None` if it was interrupted.
@@ -70,7 +71,7 @@ impl<R: RowInputs + Sync> RowSum<'_, R> {
             });
             (loss, squares, gradient, second)
         };
-        let Some(parts) = self.in_parts(positions.len(), self.work(), part)? else { return Ok(None) };
+        let Some(parts) = self.in_parts(positions.len(), PARTS, self.work(), part)? else { return Ok(None) };
         let mut sums = vec![0.0; x.len() + 3];
         let mut second = Vec::with_capacity(positions.len() * terms.outputs);
         for (loss, squares, gradient, of_part) in parts {
@@ -106,7 +107,7 @@ impl<R: RowInputs + Sync> RowSum<'_, R> {
                 z.iter_mut().zip(second).for_each(|(z, p)| *z = weight * p * (*z - mean));
             })
         };
-        let Some(parts) = self.in_parts(positions.len(), self.work(), part)? else { return Ok(None) };
+        let Some(parts) = self.in_parts(positions.len(), PARTS, self.work(), part)? else { return Ok(None) };
         let mut sum = vec![0.0; v.len()];
         for part in &parts {
             super::add(&mut sum, 1.0, part);
@@ -136,10 +137,11 @@ impl<R: RowInputs + Sync> RowSum<'_, R> {
     pub(super) fn in_parts<T: Send + Sync>(
         &self,
         count: usize,
+        parts: usize,
         work: usize,
         each: impl Fn(Range<usize>) -> T + Sync,
     ) -> Result<Option<Vec<T>>, Error> {
-        let found = in_parts(count, work, self.interrupted, each);
+        let found = in_parts(count, parts, work, self.interrupted, each);
         let stopped = (self.any_stops)(found.is_none());
         self.ranks.check()?;
         Ok(found.filter(|_| !stopped))
@@ -171,11 +173,12 @@ fn pass<R: RowInputs>(
 /// The results for parts of `count` terms, in order; `None` if it was interrupted.
 fn in_parts<T: Send + Sync>(
     count: usize,
+    parts: usize,
     work: usize,
     interrupted: &dyn Fn() -> bool,
     each: impl Fn(Range<usize>) -> T + Sync,
 ) -> Option<Vec<T>> {
-    let size = count.div_ceil(PARTS).max(1);
+    let size = count.div_ceil(parts).max(1);
     let results: Vec<OnceLock<T>> = (0..count.div_ceil(size)).map(|_| OnceLock::new()).collect();
     let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
     let take = |checks: Option<&dyn Fn() -> bool>| {
@@ -224,8 +227,15 @@ pub(super) fn means<R: RowInputs + Sync>(
     let (model, scale) =
         terms.units.map_or_else(|| (vec![0.0; d], vec![1.0; d]), |(shift, scale)| (shift.to_vec(), scale.to_vec()));
     let mut shift = model.clone();
-    // The second round corrects the rounding of the first: a mean can be far larger than the deviation.
-    for _ in 0..if terms.intercept && dense > 0 { 2 } else { 0 } {
+    if terms.intercept && dense > 0 {
+        // Differences from one row: a mean can be far larger than the deviation.
+        let mut first = vec![0.0; if positions.is_empty() { 0 } else { dense }];
+        if let Some(&term) = positions.first() {
+            terms.rows.copy_dense(terms.index[term], &mut first);
+        }
+        if let Some(first) = ranks.all(&first)?.into_iter().find(|row| !row.is_empty()) {
+            shift[..dense].copy_from_slice(&first);
+        }
         let shifted = ModelTerms { units: Some((&shift, &scale)), ..*terms };
         let part = |range: Range<usize>| {
             let (mut sums, mut row) = (vec![0.0; dense + 1], vec![0.0; dense]);
@@ -237,13 +247,12 @@ pub(super) fn means<R: RowInputs + Sync>(
             }
             sums
         };
-        let mut sums = vec![0.0; dense + 1];
-        let parts = in_parts(positions.len(), dense, limits.interrupted, part);
-        let stopped = (limits.any_stops)(parts.is_none());
-        parts.iter().flatten().for_each(|part| super::add(&mut sums, 1.0, part));
-        if stopped {
+        let parts = in_parts(positions.len(), PARTS, 2 * dense, limits.interrupted, part);
+        if (limits.any_stops)(parts.is_none()) {
             return Err(Error::Interrupted);
         }
+        let mut sums = vec![0.0; dense + 1];
+        parts.iter().flatten().for_each(|part| super::add(&mut sums, 1.0, part));
         ranks.add(&mut sums)?;
         let total = sums[dense];
         shift.iter_mut().zip(&sums[..dense]).for_each(|(shift, sum)| *shift += sum / total);

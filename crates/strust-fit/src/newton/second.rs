@@ -1,7 +1,7 @@
 //! The matrix of second derivatives, of all rows or of some, and its inverse.
 
 use super::{
-    row_sum::{RowSum, SumAt},
+    row_sum::{PARTS, RowSum, SumAt},
     thinned,
 };
 use crate::{
@@ -22,7 +22,7 @@ use strust_data::loss::OutputLoss;
 /// Beyond this many inputs only the diagonal is computed: a factorization would cost more than the products it saves.
 pub(super) const MOST_INPUTS: usize = 2000;
 /// Beyond this many inputs there are no standard errors: they would cost as much as the fit.
-const MOST_ERRORS: usize = 600;
+pub(super) const MOST_ERRORS: usize = 600;
 /// The matrix may cost as much as this many passes over the rows. With more inputs, it is that of fewer rows.
 const PASSES: f64 = 4.0;
 /// … but not of fewer rows than this for each input.
@@ -33,6 +33,31 @@ const PIECE: usize = 256;
 const RANK: f64 = 1e-13;
 /// With a penalty above this share of the diagonal, a Cholesky factorization loses few digits.
 const SAFE: f64 = 1e-9;
+
+/// What is computed of the matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MatrixKind {
+    /// Its diagonal.
+    Diagonal,
+    /// All of it, of as many rows as are worth their cost.
+    OfSome,
+    /// All of it, of all rows.
+    OfAll,
+}
+
+/// The cost of a matrix of some rows and of its factorization, in products with H. The numbers are nanoseconds, measured
+/// once on two cores; only their ratio counts.
+pub(super) fn matrix_cost<R: RowInputs + Sync>(sum: &RowSum<'_, R>, count: f64) -> f64 {
+    let terms = &sum.terms;
+    let (d, k) = (terms.rows.inputs() as f64, terms.outputs as f64);
+    if d > MOST_INPUTS as f64 {
+        return f64::INFINITY;
+    }
+    let (dense, others) = (terms.rows.dense_inputs() as f64, sum.others);
+    let product = count * (0.3 * dense * (1.0 + 0.3 * k) + 3.0 * others * k + 10.0 * k) + 2000.0;
+    let rows = share(sum, count) * count * k * (0.03 * dense * dense + 0.3 * others * dense + 0.7 * others * others);
+    (rows + k * (0.05 * d * d * d + 20.0 * d * d)) / product
+}
 
 /// The matrix by outputs: the part that belongs to one output, for each of them. For one output it is H.
 pub(super) struct SecondDerivatives {
@@ -62,24 +87,25 @@ enum InverseForm {
 }
 
 impl SecondDerivatives {
-    /// At a point that was measured, of all rows if that is demanded; `None` if it was interrupted.
+    /// At a point that was measured; `None` if it was interrupted.
     pub(super) fn of<R: RowInputs + Sync>(
         sum: &RowSum<'_, R>,
         positions: &[usize],
         at: &SumAt,
-        of_all: bool,
+        kind: MatrixKind,
     ) -> Result<Option<Self>, Error> {
         let terms = &sum.terms;
         let (d, k) = (terms.rows.inputs(), terms.outputs);
-        let share = if of_all || d > MOST_INPUTS { 1.0 } else { share(sum, at.count) };
+        let share = if kind == MatrixKind::OfSome { share(sum, at.count) } else { 1.0 };
         let picked = thinned(&(0..positions.len()).collect::<Vec<_>>(), share);
-        let is_matrix = d <= MOST_INPUTS;
+        let is_matrix = kind != MatrixKind::Diagonal;
         let each = |range: Range<usize>| {
             let picked = &picked[range];
             if is_matrix { grams(terms, positions, picked, at) } else { diagonals(terms, positions, picked, at) }
         };
-        // A row of a matrix costs far more than a row of a pass.
-        let Some(parts) = sum.in_parts(picked.len(), d * k, each)? else { return Ok(None) };
+        // To add up large matrices costs more than it saves.
+        let parts = if is_matrix && d * k > 300 { 2 } else { PARTS };
+        let Some(parts) = sum.in_parts(picked.len(), parts, 4 * d * k, each)? else { return Ok(None) };
         let total = parts.into_iter().reduce(|mut all, part| {
             super::add(&mut all, 1.0, &part);
             all
@@ -110,6 +136,9 @@ impl SecondDerivatives {
     /// Whether it is H, so that no products are needed.
     pub(super) fn is_exact(&self) -> bool {
         self.exact
+    }
+    pub(super) fn is_diagonal(&self) -> bool {
+        self.parts[0].loss.nrows() == 0
     }
 
     /// Prepares the inverse of the matrix plus `region` times its diagonal.
