@@ -123,6 +123,15 @@ struct Minimum {
     errors: Option<Vec<f64>>,
 }
 
+/// Where the quadratic model has its minimum.
+struct ProposedPoint {
+    next: Vec<f64>,
+    /// The decrease that the model predicts.
+    predicted: f64,
+    /// Products with H.
+    products: usize,
+}
+
 /// Every k-th position, about this share of them.
 fn thinned(positions: &[usize], share: f64) -> Vec<usize> {
     positions.iter().copied().step_by((1.0 / share).floor().max(1.0) as usize).collect()
@@ -171,15 +180,15 @@ impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
                     _ => FORCING[0].min((last / at.value).sqrt()).max(FORCING[1]),
                 };
                 // Where a matrix would have been cheaper, the next step has one.
-                let most = if curvature.is_diagonal() && cost.is_finite() { 2.0 * cost } else { MOST_PRODUCTS };
+                let most = if curvature.is_diagonal() { cost.min(MOST_PRODUCTS) } else { MOST_PRODUCTS };
                 let found = match over.as_deref_mut() {
-                    Some(over) => Some((over_set(over, &x, &at, curvature, region)?, 0)),
+                    Some(over) => Some(over_set(over, &x, &at, curvature, region)?),
                     None => self.step(&x, &at, curvature, region, forcing, most)?,
                 };
-                let Some(((mut next, predicted), products)) = found else {
+                let Some(ProposedPoint { mut next, predicted, products }) = found else {
                     return end(x, at.value, k - 1, TrainingEnd::Interrupted);
                 };
-                pays |= products as f64 > cost;
+                pays |= products as f64 >= cost;
                 sum.center(&mut next);
                 let moves = curvature.moves(&x, &next);
                 // A step that changes nothing needs no trial.
@@ -229,7 +238,7 @@ impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
         all.errors(at, self.sum)
     }
 
-    /// The next point, the decrease that the model predicts, and the number of products; `None` if it was interrupted.
+    /// The minimum of the model; `None` if it was interrupted.
     fn step(
         &self,
         x: &[f64],
@@ -238,7 +247,7 @@ impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
         region: f64,
         forcing: f64,
         most: f64,
-    ) -> Result<Option<((Vec<f64>, f64), usize)>, Error> {
+    ) -> Result<Option<ProposedPoint>, Error> {
         curvature.factor(region);
         let mut next = x.to_vec();
         let mut s = vec![0.0; x.len()];
@@ -247,7 +256,7 @@ impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
         let mut rz = dot(&r, &p);
         if curvature.is_exact() {
             add(&mut next, 1.0, &p);
-            return Ok(Some(((next, 0.5 * rz), 0)));
+            return Ok(Some(ProposedPoint { next, predicted: 0.5 * rz, products: 0 }));
         }
         let (first, mut products) = (rz, 0);
         while (products as f64) < most {
@@ -272,22 +281,22 @@ impl<R: RowInputs + Sync> NewtonRun<'_, '_, R> {
         // gᵀs + ½sᵀHs = ½gᵀs − ½sᵀr with the residual r = −g − Hs.
         let predicted = 0.5 * (dot(&s, &r) - dot(&s, &at.gradient));
         add(&mut next, 1.0, &s);
-        Ok(Some(((next, predicted), products)))
+        Ok(Some(ProposedPoint { next, predicted, products }))
     }
 }
 
-/// The minimum of the quadratic model over a set, and the decrease that the model predicts.
+/// The minimum of the model over a set.
 fn over_set(
     over: &mut OverSet<'_>,
     x: &[f64],
     at: &SumAt,
     curvature: &SecondDerivatives,
     region: f64,
-) -> Result<(Vec<f64>, f64), Error> {
+) -> Result<ProposedPoint, Error> {
     let model = |region: f64| QuadraticModel::new(x, at.value, &at.gradient, curvature.matrix(region));
     let next = over(model(region))?;
     let predicted = at.value - model(0.0).at(&next);
-    Ok((next, predicted))
+    Ok(ProposedPoint { next, predicted, products: 0 })
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
