@@ -1,4 +1,4 @@
-//! Training. Linear models end at their minimum ([`newton`](crate::newton)).
+//! Training. Linear models end at their minimum (`newton`).
 //!
 //! Networks learn by `Auto` from mini-batches, without settings. The score is the loss on a tenth of the training rows, which
 //! are held out, after each epoch of at least 20 steps. Training ends when 10 rounds did not improve the best score by 10⁻³ of
