@@ -148,8 +148,14 @@ def test_constraints_are_refused_where_they_have_no_meaning() -> None:
         with pytest.raises(ValueError, match="one output and without hidden layers"):
             model.fit(X, y)
     assert not hasattr(Regressor(nonnegative=True), "partial_fit")
-    with pytest.raises(ValueError, match=r"violate the constraints by .* increase max_epochs"):
-        Regressor(sum_to_one=True, unit_norm=True, max_epochs=1).fit(X, y)
+
+
+def test_constraints_hold_even_if_the_epochs_are_used_up() -> None:
+    X, y = iris()
+    with pytest.warns(ConvergenceWarning, match="max_epochs=1"):
+        model = Regressor(sum_to_one=True, unit_norm=True, max_epochs=1).fit(X, y)
+    assert abs(model.coef_.sum() - 1) < 1e-9
+    assert abs(np.linalg.norm(model.coef_) - 1) < 1e-9
 
 
 # Streams.
