@@ -21,12 +21,14 @@ fn customers(rows: usize) -> String {
     text
 }
 
-fn go(folder: &Folder, arguments: &[&str]) -> Finished {
+/// Runs the program in a folder.
+pub fn go(folder: &Folder, arguments: &[&str]) -> Finished {
     finished(&strust().args(arguments).current_dir(folder.0.path()).output().expect("the program starts"))
 }
 
+/// The same, and returns what it prints if it succeeds.
 #[track_caller]
-fn done(folder: &Folder, arguments: &[&str]) -> String {
+pub fn done(folder: &Folder, arguments: &[&str]) -> String {
     let result = go(folder, arguments);
     assert_eq!(result.code, Some(0), "{}", result.err);
     result.out

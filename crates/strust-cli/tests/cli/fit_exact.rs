@@ -1,19 +1,10 @@
 //! Linear models of `strust fit` end at their minimum, in double precision.
 
-use crate::support::{Finished, Folder, finished, lines, refused, strust};
+use crate::{
+    fit::{done, go},
+    support::{Folder, lines, refused},
+};
 use serde_json::Value;
-
-fn go(folder: &Folder, arguments: &[&str]) -> Finished {
-    finished(&strust().args(arguments).current_dir(folder.0.path()).output().expect("the program starts"))
-}
-
-/// Runs a command, and returns what it prints.
-#[track_caller]
-fn done(folder: &Folder, arguments: &[&str]) -> String {
-    let result = go(folder, arguments);
-    assert_eq!(result.code, Some(0), "{}", result.err);
-    result.out
-}
 
 /// The weights of the inputs in the units of the file.
 fn weights(folder: &Folder, model: &str) -> Vec<f64> {
