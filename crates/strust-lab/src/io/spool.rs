@@ -47,13 +47,12 @@ impl Spool {
 
     fn of(chunks: &Receiver<io::Result<Vec<u8>>>, interrupt: &AtomicBool) -> io::Result<Self> {
         let mut start = Vec::new();
-        while start.trim_ascii_start().is_empty()
+        while text(&start).is_empty()
             && let Some(bytes) = next(chunks, interrupt)?
         {
             start.extend(bytes);
         }
-        let shown = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&start).trim_ascii_start();
-        let suffix = if shown.starts_with(b"{") { ".jsonl" } else { ".csv" };
+        let suffix = if text(&start).starts_with(b"{") { ".jsonl" } else { ".csv" };
         let mut file = tempfile::Builder::new().prefix("strust-").suffix(suffix).tempfile()?;
         file.write_all(&start)?;
         while let Some(bytes) = next(chunks, interrupt)? {
@@ -67,6 +66,11 @@ impl Spool {
     pub fn path(&self) -> &Path {
         self.0.path()
     }
+}
+
+/// The bytes after a byte-order mark and blanks.
+fn text(start: &[u8]) -> &[u8] {
+    start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start).trim_ascii_start()
 }
 
 /// The next bytes; `None` at the end.
