@@ -48,11 +48,11 @@ def run(fun=residuals, **changes):
 
 
 def test_the_default_solves_least_squares():
-    result = run(epochs=60)
+    result = run(epochs=40)
     assert np.allclose(result.x, SOLUTION, atol=1e-8)
     assert result.status == 1
     assert result.message == "epoch budget used up"
-    assert result.nit == 60 * 6
+    assert result.nit == 40 * 6
     assert result.nfev == result.njev + result.nit
     assert len(result.history) == 0
 

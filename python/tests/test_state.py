@@ -42,11 +42,12 @@ def test_a_state_moves_between_rust_and_python():
     assert end.x.tolist() == saved["end"]
 
 
-def test_a_state_of_auto_with_the_older_name_of_the_balance_is_read():
+def test_a_state_of_auto_from_an_older_version_is_refused():
     half = strust.minimize(line, [0.0, 0.0], n_terms=5, batch=2, epochs=3)
-    older = half.state.to_json().replace('"balance"', '"pull"')
-    assert "pull" in older
-    assert strust.State.from_json(older, "auto").data == half.state.data
+    older = half.state.to_json().replace('"balances"', '"pulls"')
+    assert "pulls" in older
+    with pytest.raises(ValueError, match="`balances` is missing"):
+        strust.State.from_json(older, "auto")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -3,7 +3,8 @@
 use crate::{
     Adam, AdamConfig, AugLag, AugLagConfig, DoG, DoGConfig, Landing, LandingConfig, LineSearch, LineSearchConfig,
     Ponos, PonosConfig, Prodigy, ProdigyConfig, ProjectedSgd, ProjectedSgdConfig, Riemannian, RiemannianConfig,
-    ScheduleFreeAdamW, ScheduleFreeAdamWConfig, ScheduleFreeSgd, ScheduleFreeSgdConfig, Sgd, SgdConfig,
+    ScheduleFreeAdamW, ScheduleFreeAdamWConfig, ScheduleFreePlus, ScheduleFreePlusConfig, ScheduleFreeSgd,
+    ScheduleFreeSgdConfig, Sgd, SgdConfig,
 };
 use faer::Mat;
 use std::any::Any;
@@ -201,6 +202,9 @@ methods! {
     "schedule-free-adamw": ScheduleFreeAdamWConfig, Normalized, false,
         "Schedule-Free AdamW: averaging in place of a schedule",
         |c, parts| ScheduleFreeAdamW::new(c)?.schedule(parts.schedule);
+    "schedule-free-plus": ScheduleFreePlusConfig, Free, false,
+        "ScheduleFree+: Schedule-Free AdamW with momentum and a Polyak step size",
+        |c, parts| ScheduleFreePlus::new(c)?.schedule(parts.schedule);
     "ponos": PonosConfig, Search, false, "PoNoS: a nonmonotone line search from a Polyak step",
         |c, _parts| Ponos::new(c)?;
     "sgd-proj": ProjectedSgdConfig, Rate, true, "SGD, projected back by QR",

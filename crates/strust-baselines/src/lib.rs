@@ -3,7 +3,7 @@
 //! | method | source | problem |
 //! |---|---|---|
 //! | [`Sgd`], [`Adam`], [`LineSearch`] | baselines of section 5.1 of the paper | min f(x) |
-//! | [`Prodigy`], [`DoG`], [`ScheduleFreeSgd`], [`ScheduleFreeAdamW`], [`Ponos`] | baselines that need little or no tuning | min f(x) |
+//! | [`Prodigy`], [`DoG`], [`ScheduleFreeSgd`], [`ScheduleFreeAdamW`], [`ScheduleFreePlus`], [`Ponos`] | baselines that need little or no tuning | min f(x) |
 //! | [`ProjectedSgd`], [`Riemannian`] | baselines of section 5.2 | min f(x) on a manifold |
 //! | [`AugLag`] | baseline of section 5.2 | min f(x), c(x) = 0 |
 //! | [`Landing`] | baseline without retractions | min f(x), c(x) = 0 |
@@ -22,6 +22,7 @@ mod prodigy;
 mod projected_sgd;
 mod riemannian;
 mod schedule_free_adamw;
+mod schedule_free_plus;
 mod schedule_free_sgd;
 mod sgd;
 
@@ -36,5 +37,6 @@ pub use prodigy::{Prodigy, ProdigyConfig, ProdigyState};
 pub use projected_sgd::{ProjectedSgd, ProjectedSgdConfig};
 pub use riemannian::{Riemannian, RiemannianConfig};
 pub use schedule_free_adamw::{ScheduleFreeAdamW, ScheduleFreeAdamWConfig, ScheduleFreeAdamWState};
+pub use schedule_free_plus::{ScheduleFreePlus, ScheduleFreePlusConfig, ScheduleFreePlusState};
 pub use schedule_free_sgd::{AverageWeights, ScheduleFreeSgd, ScheduleFreeSgdConfig, ScheduleFreeSgdState};
 pub use sgd::{Sgd, SgdConfig, SgdState};

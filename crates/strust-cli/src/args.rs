@@ -47,8 +47,10 @@ pub enum Command {
     Run {
         /// The TOML file, or one of subspace-small, subspace-large, subspace-noise, subspace-tune, digits, cifar10,
         /// cifar10-quick, cifar10-tune, cifar10-auto, cifar10-cosine-15, cifar10-cosine-40, cifar10-cosine-100,
-        /// cifar10-interpolate, cifar10-launch, theory-strong-growth, theory-step-length, theory-rejections,
-        /// theory-second-order, theory-rate, theory-penalty, theory-failures, zero-tuning, kernels, second-order
+        /// cifar10-interpolate, cifar10-launch, long-cifar10-auto, long-cifar10-10, long-cifar10-25, long-cifar10-60,
+        /// long-gpt-auto, long-gpt-6, long-gpt-12, long-gpt-24, theory-strong-growth, theory-step-length,
+        /// theory-rejections, theory-second-order, theory-rate, theory-penalty, theory-failures, zero-tuning, kernels,
+        /// second-order
         file: PathBuf,
         #[command(flatten)]
         runs: Runs,

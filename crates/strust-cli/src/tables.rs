@@ -98,7 +98,7 @@ fn tasks(summary: &Summary) -> String {
     let number = |number: Option<f64>| number.map_or("–".into(), plain_number);
     let tested = summary.tasks.iter().flat_map(|task| &task.methods).find(|method| method.role == Role::Tested);
     let tested = tested.map_or("tested", |method| method.label.as_str());
-    let header = ["task", "half", "best tuned", "objective", tested, "ratio", "steps", "within"];
+    let header = ["task", "half", "best tuned", "its value", tested, "ratio", "steps", "within"];
     let mut rows = vec![header.map(String::from).to_vec()];
     for task in &summary.tasks {
         let best = task.best_tuned.as_ref();
@@ -107,7 +107,7 @@ fn tasks(summary: &Summary) -> String {
             task.name.clone(),
             task.half.word().into(),
             best.map_or("–".into(), |best| best.method.clone()),
-            values[0].clone(),
+            task.judge.with_unit(values[0].clone()),
             if task.tested.is_some() { values[1].clone() } else { "failed".into() },
             number(task.ratio),
             number(task.steps_ratio),
@@ -318,12 +318,14 @@ fn tasks_as_markdown(summary: &Summary) -> String {
     }
     let number = |number: Option<f64>| number.map_or("–".into(), plain_number);
     let mut text = String::from(
-        "| task | half | best tuned | objective | ratio | steps ratio | at equal passes | test metric, best tuned | price |\n\
+        "| task | half | best tuned | its value | ratio | steps ratio | at equal passes | test metric, best tuned | price |\n\
          |---|---|---|---|---|---|---|---|---|\n",
     );
     for task in &summary.tasks {
-        let (method, value) =
-            task.best_tuned.as_ref().map_or(("–", "–".into()), |best| (best.method.as_str(), brief(best.value)));
+        let (method, value) = task
+            .best_tuned
+            .as_ref()
+            .map_or(("–", "–".into()), |best| (best.method.as_str(), task.judge.with_unit(brief(best.value))));
         let test = task.test.as_ref().map_or("–".into(), |test| {
             let shown = |spread: &Spread| format!("{:.4} ± {:.4}", spread.mean, spread.std);
             format!("{}, {}", shown(&test.tested), shown(&test.best_tuned))

@@ -17,8 +17,9 @@ use crate::{
     read::read_idx,
 };
 use faer::Mat;
+use rand_core::Rng;
 use std::path::{Path, PathBuf};
-use strust::Error;
+use strust::{Error, sample::generator};
 
 mod cifar;
 
@@ -88,6 +89,25 @@ impl Images {
         let features = Mat::from_fn(self.len(), size, |i, j| f64::from(self.pixels[i * size + j]) / 255.0);
         Classified::new(features, self.labels.iter().copied().map(usize::from).collect(), classes)
     }
+    /// Turns every image at random and numbers the classes anew, as [`ImageSet::turned`] explains.
+    fn turn(&mut self, mut rng: impl Rng) -> Result<(), Error> {
+        let [_, height, width] = self.shape;
+        shape("rows of images to turn", vec![width], vec![height])?;
+        for (pixels, label) in self.pixels.chunks_exact_mut(self.shape.iter().product()).zip(&mut self.labels) {
+            let turns = (rng.next_u64() % 4) as u8;
+            for plane in pixels.chunks_exact_mut(width * width) {
+                for _ in 0..turns {
+                    let before = plane.to_vec();
+                    for (k, pixel) in plane.iter_mut().enumerate() {
+                        // The last column becomes the first row.
+                        *pixel = before[(k % width) * width + width - 1 - k / width];
+                    }
+                }
+            }
+            *label = 4 * *label + turns;
+        }
+        Ok(())
+    }
     /// The number of bytes of an image.
     fn size(&self) -> usize {
         self.shape.iter().product()
@@ -103,6 +123,20 @@ pub struct ImageSet {
     pub test: Images,
     /// The names of the classes.
     pub classes: Vec<String>,
+}
+
+impl ImageSet {
+    /// A task with four times as many classes: every image is turned by 0, 90, 180 or 270 degrees, counterclockwise, and
+    /// the label is four times the class plus the number of quarter turns. The turns of an image are a function of its index
+    /// in its set. Images that are not square are an error.
+    pub fn turned(mut self) -> Result<Self, Error> {
+        for (set, images) in [&mut self.train, &mut self.test].into_iter().enumerate() {
+            images.turn(generator(set as u64, 0))?;
+        }
+        let turns = |class: &String| [0, 90, 180, 270].map(|angle| format!("{class} {angle}°"));
+        self.classes = self.classes.iter().flat_map(turns).collect();
+        Ok(self)
+    }
 }
 
 /// The files of MNIST: training images, training labels, test images, test labels.

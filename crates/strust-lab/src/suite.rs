@@ -63,9 +63,10 @@ pub trait Suite: Serialize + DeserializeOwned + Sync + Sized {
     fn run_check(&self, check: usize, _tick: &mut Tick) -> Result<CheckResults, Error> {
         Err(Error::Misfit(format!("there is no check {check}")))
     }
-    /// The plans of all grid searches.
-    fn searches(_plan: &SuitePlan<Self>) -> Vec<Plan> {
-        Vec::new()
+    /// The plans of all grid searches. In a folder, a grid may have grown as the finished jobs there decide; the jobs of
+    /// earlier plans stay.
+    fn searches(_plan: &SuitePlan<Self>, _folder: Option<&Path>) -> Result<Vec<Plan>, Error> {
+        Ok(Vec::new())
     }
     /// The plans of all runs, with what the grid searches in a folder chose. Without a folder, only the runs that do not
     /// depend on a grid search.
@@ -154,7 +155,7 @@ impl<S: Suite> SuitePlan<S> {
         for plan in &runs {
             options.team.meanwhile(|| run::check(plan))?;
         }
-        pipeline::check_names(S::searches(self).iter().chain(&runs))?;
+        pipeline::check_names(S::searches(self, None)?.iter().chain(&runs))?;
         atomic::make_folder(folder)?;
         let _lock = lock(folder)?;
         check_empty(folder)?;
@@ -182,7 +183,7 @@ impl<S: Suite> SuitePlan<S> {
     /// Writes the summary, the report with its figures, and the last record of every job into a folder.
     pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
         let plan = Self::load(folder)?;
-        let mut plans = S::searches(&plan);
+        let mut plans = S::searches(&plan, Some(folder))?;
         plans.extend(S::runs(&plan, Some(folder))?);
         if plans.is_empty() {
             return Err(Error::saved(folder, "--publish is not needed for checks: copy the folder instead"));
@@ -200,8 +201,14 @@ impl<S: Suite> SuitePlan<S> {
             let pool = || options.pool(S::FILE, folder, self);
             run_all(&items, pool, options, |&check, halt| self.run_check(folder, check, halt, progress))?;
         }
-        let searches = S::searches(self);
-        if !searches.is_empty() {
+        let mut planned = 0;
+        loop {
+            let searches = options.team.meanwhile(|| S::searches(self, Some(folder)))?;
+            let jobs = searches.iter().map(|search| search.jobs.len()).sum();
+            if jobs == planned {
+                break;
+            }
+            planned = jobs;
             run::run_plans(folder, GRID_SEARCH, &searches, options)?;
         }
         let runs = options.team.meanwhile(|| S::runs(self, Some(folder)))?;

@@ -2,7 +2,7 @@
 
 use crate::{
     Autoencoder, ConstrainedLogistic, Factorization, GeneralizedEigenvalues, LeastSquares, Logistic, Mixture, Mlp, Nmf,
-    OrthonormalMlp, Pca, Problem, Procrustes, Softmax, SubspaceFit,
+    OrthonormalMlp, Pca, Problem, Procrustes, Regression, Softmax, SubspaceFit,
 };
 use faer::Mat;
 use std::any::Any;
@@ -94,6 +94,7 @@ compile_problems! {
     Mlp<f32>: Vec<f32>,
     Autoencoder<f64>: Vec<f64>,
     Autoencoder<f32>: Vec<f32>,
+    Regression: Vec<f64>,
 }
 
 impl<P: Elementwise> ObjectiveWrapper for AnyProblem<P> {
@@ -125,6 +126,9 @@ impl<P: Elementwise> Problem for AnyProblem<P> {
     }
     fn test_metric(&mut self, x: &P) -> Option<f64> {
         self.problem.test_metric(x)
+    }
+    fn piece(&self) -> usize {
+        self.problem.piece()
     }
     fn train_accuracy(&mut self, x: &P) -> Option<f64> {
         self.problem.train_accuracy(x)

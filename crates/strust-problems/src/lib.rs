@@ -6,6 +6,7 @@
 //! | [`logistic`] | two classes, dense or sparse features or kernels | 0 if separable and λ = 0; computed on demand |
 //! | [`softmax`] | many classes, dense or sparse features | computed on demand |
 //! | [`mlp`] | multilayer perceptrons, `f32` and `f64` | unknown |
+//! | [`regression`] | squares, Huber's loss or Poisson counts, linear or a network | unknown |
 //! | [`autoencoder`] | auto-encoders, `f32` and `f64` | that of PCA for linear ones |
 //! | [`factorization`] | X ≈ UVᵀ, with any over-parameterization | from the smallest singular values |
 //! | [`subspace`] | the best-fitting subspace, with WᵀW = I | from the smallest eigenvalues |
@@ -46,7 +47,7 @@
 use strust::{
     Error,
     constraints::{AnyConstraint, Retraction},
-    objective::{Objective, Scaled},
+    objective::{Objective, PIECE, Scaled},
     ranks::{Group, Sharded},
     vector::Elementwise,
 };
@@ -72,6 +73,7 @@ mod numerics;
 pub mod orthonormal_mlp;
 pub mod pca;
 pub mod procrustes;
+pub mod regression;
 pub mod second_order;
 pub mod softmax;
 mod split;
@@ -93,6 +95,7 @@ pub use nmf::Nmf;
 pub use orthonormal_mlp::OrthonormalMlp;
 pub use pca::Pca;
 pub use procrustes::Procrustes;
+pub use regression::Regression;
 pub use softmax::Softmax;
 // What the problems are made from.
 pub use strust_data::{Activation, Classified, Csr, Features, Labeled, digits};
@@ -127,6 +130,10 @@ pub trait Problem: Objective<Point: Elementwise> {
     /// without a test set.
     fn test_metric(&mut self, _x: &Self::Point) -> Option<f64> {
         None
+    }
+    /// Terms per evaluation when the full sum is measured on one rank.
+    fn piece(&self) -> usize {
+        PIECE
     }
     /// The share of the training set that a classifier x predicts correctly; `None` for other problems.
     fn train_accuracy(&mut self, _x: &Self::Point) -> Option<f64> {
@@ -176,6 +183,9 @@ macro_rules! wrapped_problem {
             }
             fn test_metric(&mut self, x: &P::Point) -> Option<f64> {
                 self.inner_mut().test_metric(x)
+            }
+            fn piece(&self) -> usize {
+                self.inner().piece()
             }
             fn train_accuracy(&mut self, x: &P::Point) -> Option<f64> {
                 self.inner_mut().train_accuracy(x)

@@ -3,7 +3,7 @@
 use faer::Mat;
 use rand_core::Rng;
 use strust::{
-    objective::{Scaled, full_value},
+    objective::{Evaluation, ObjectiveWrapper, Scaled, full_value},
     prelude::*,
     sample::generator,
     vector::{Elementwise, Real},
@@ -131,27 +131,66 @@ fn five_hundred_random_problems_end_below_their_start_and_never_break_down() {
     assert!(complaints.is_empty(), "{} of 500:\n{}", complaints.len(), complaints.join("\n"));
 }
 
-/// The answer after some steps on a problem multiplied by `scale`.
-fn answer<P: Problem>(problem: P, scale: f64) -> P::Point {
-    let mut f = Scaled::new(problem, scale);
-    let start = f.inner().start(3);
-    let report = minimize(&mut f).method(Auto::default()).batch(8).stop(Stop::steps(200)).start(start).unwrap();
-    report.state.into_point()
+/// A problem with x measured in other units.
+struct InUnits<P: Problem> {
+    inner: P,
+    unit: f64,
+    /// The point in the units of the problem.
+    point: P::Point,
 }
 
-fn is_scale_free<P: Problem<Point: Elementwise + PartialEq + std::fmt::Debug>>(problem: impl Fn() -> P) {
-    let plain = answer(problem(), 1.0);
-    for power in [-20, 20] {
-        assert!(answer(problem(), 2.0_f64.powi(power)) == plain, "the scale 2^{power} changed the answer");
+impl<P: Problem> ObjectiveWrapper for InUnits<P> {
+    type Inner = P;
+    fn wrapped(&self) -> &P {
+        &self.inner
+    }
+    fn wrapped_mut(&mut self) -> &mut P {
+        &mut self.inner
+    }
+    fn value(this: &mut Self, x: &P::Point, sample: &Sample) -> Evaluation {
+        this.point.copy_from(x);
+        this.point.scale(this.unit.recip());
+        this.inner.value(&this.point, sample)
+    }
+    fn value_and_gradient(this: &mut Self, x: &P::Point, sample: &Sample, gradient: &mut P::Point) -> Evaluation {
+        this.point.copy_from(x);
+        this.point.scale(this.unit.recip());
+        let f = this.inner.value_and_gradient(&this.point, sample, gradient);
+        gradient.scale(this.unit.recip());
+        f
+    }
+}
+
+/// The answer after some steps on a problem multiplied by `scale`, with x measured in `unit`, in the units of the
+/// problem.
+fn answer<P: Problem>(inner: P, scale: f64, unit: f64) -> P::Point {
+    let point = inner.start(3);
+    let mut start = point.clone();
+    start.scale(unit);
+    let mut f = Scaled::new(InUnits { inner, unit, point }, scale);
+    let report = minimize(&mut f).method(Auto::default()).batch(8).stop(Stop::steps(200)).start(start).unwrap();
+    let mut x = report.state.into_point();
+    x.scale(unit.recip());
+    x
+}
+
+fn is_free_of_units<P: Problem<Point: Elementwise + PartialEq>>(problem: impl Fn() -> P) {
+    let plain = answer(problem(), 1.0, 1.0);
+    assert!(plain != problem().start(3));
+    for power in [-21, -20, 3, 20] {
+        let unit = 2.0_f64.powi(power);
+        assert!(answer(problem(), unit, 1.0) == plain, "the loss times 2^{power}");
+        assert!(answer(problem(), 1.0, unit) == plain, "x in units of 2^{power}");
+        assert!(answer(problem(), 2.0_f64.powi(9), unit) == plain, "the loss times 2^9, x in units of 2^{power}");
     }
 }
 
 #[test]
-fn multiplying_the_loss_by_a_power_of_two_changes_no_bit() {
+fn multiplying_the_loss_or_x_by_a_power_of_two_changes_no_bit() {
     let digits = || strust_data::digits::load().unwrap().0;
-    is_scale_free(|| LeastSquares::<f64>::conditioned(100, 20, 1e4, 0.1, 0).unwrap());
-    is_scale_free(|| Logistic::rare(300, 50, 1.0, 0).unwrap());
-    is_scale_free(|| Softmax::new(labeled(&digits()), 0.0).unwrap());
-    is_scale_free(|| Mlp::<f64>::new(&digits(), None, &[16], Activation::Tanh).unwrap());
-    is_scale_free(|| Factorization::exact(60, 20, 3, 5, 0).unwrap());
+    is_free_of_units(|| LeastSquares::<f64>::conditioned(100, 20, 1e4, 0.1, 0).unwrap());
+    is_free_of_units(|| Logistic::rare(300, 50, 1.0, 0).unwrap());
+    is_free_of_units(|| Softmax::new(labeled(&digits()), 0.0).unwrap());
+    is_free_of_units(|| Mlp::<f64>::new(&digits(), None, &[16], Activation::Tanh).unwrap());
+    is_free_of_units(|| Factorization::exact(60, 20, 3, 5, 0).unwrap());
 }

@@ -8,7 +8,7 @@ use crate::{
 };
 use std::{fmt, path::Path};
 use strust::{
-    objective::{Evaluation, Objective, ObjectiveWrapper},
+    objective::{Evaluation, Objective, ObjectiveWrapper, PIECE},
     sample::Sample,
     samplers::{Epochs, Sampler},
     vector::Vector,
@@ -20,8 +20,9 @@ use tch::{
     no_grad,
 };
 
-/// The number of images per evaluation for predictions: enough to keep a GPU busy, few enough for any memory.
-const PIECE: usize = 512;
+/// The bytes of the images per evaluation on a GPU, unless [`PIECE`] images have more: 2500 images of CIFAR-10. With fewer,
+/// a GPU waits for the host. The activations of ResNet-20 then take about 1 GB.
+const PIECE_ON_GPU: usize = 2500 * 3 * 32 * 32;
 
 /// The number of batches for new running statistics, and the images in each: 8192 images in total.
 const STATISTICS_BATCHES: usize = 32;
@@ -149,13 +150,24 @@ impl ImageClassification {
         classes: usize,
         device: Device,
     ) -> Result<Self, Error> {
+        Self::wide_resnet20(train, test, classes, 1, device)
+    }
+
+    /// The same with `width` times as many channels.
+    pub fn wide_resnet20(
+        train: &ImageBytes,
+        test: Option<&ImageBytes>,
+        classes: usize,
+        width: usize,
+        device: Device,
+    ) -> Result<Self, Error> {
         if train.shape != [3, 32, 32] {
             let [channels, rows, columns] = train.shape;
             let why = format!("they are {channels}×{rows}×{columns}, but ResNet-20 is made for 3×32×32");
             return Err(Error::Images(why));
         }
         let this = Self::new(train, test, classes, device, move |path| {
-            let net = ResNet20::new(path, classes as i64);
+            let net = ResNet20::wide(path, classes as i64, width as i64);
             Box::new(move |images, training| net.forward_t(images, training))
         })?;
         Ok(this.without_random_numbers())
@@ -243,6 +255,13 @@ impl ImageClassification {
         self
     }
 
+    /// Turns mirroring off; the images are still cropped. For images whose class depends on left and right.
+    #[must_use]
+    pub fn without_mirroring(mut self) -> Self {
+        self.objective.loss_mut().images.set_mirrored(false);
+        self
+    }
+
     /// Declares that the network draws nothing from libtorch's generator (no dropout). Then its evaluations do not wait
     /// for the generator, and its steps can be captured. This is not checked.
     #[must_use]
@@ -279,7 +298,9 @@ impl ImageClassification {
     pub fn predict(&mut self, x: &Flat<f32>, images: &ImageBytes) -> Result<Vec<u8>, Error> {
         let device = self.objective.parameters().device();
         let images = DeviceImages::new(images, self.classes, &self.normalization, device)?;
-        Ok(Vec::try_from(classes_of(&mut self.objective, x, &images).to_kind(Kind::Uint8)).expect("one dimension"))
+        let piece = self.piece();
+        let classes = classes_of(&mut self.objective, x, &images, piece);
+        Ok(Vec::try_from(classes.to_kind(Kind::Uint8)).expect("one dimension"))
     }
 
     /// Writes a point and the running statistics as a safetensors file, under PyTorch's names.
@@ -311,16 +332,21 @@ fn of_shape<'a, 'b>(test: &'a ImageBytes<'b>, train: &ImageBytes) -> Result<&'a 
 }
 
 /// The predicted class of each image in evaluation mode, on the device, computed piece by piece.
-fn classes_of(objective: &mut TorchObjective<f32, ImageLoss>, x: &Flat<f32>, images: &DeviceImages) -> Tensor {
+fn classes_of(
+    objective: &mut TorchObjective<f32, ImageLoss>,
+    x: &Flat<f32>,
+    images: &DeviceImages,
+    at_once: usize,
+) -> Tensor {
     objective.elsewhere(|objective| {
         objective.set(x);
         let network = &objective.loss().network;
         let piece = |start: usize| {
             let _held = cuda::hold_off_capture();
-            let (inputs, _) = images.batch(&Sample::range(start..(start + PIECE).min(images.len())));
+            let (inputs, _) = images.batch(&Sample::range(start..(start + at_once).min(images.len())));
             network(&inputs, false).argmax(1, false)
         };
-        no_grad(|| Tensor::cat(&(0..images.len()).step_by(PIECE).map(piece).collect::<Vec<_>>(), 0))
+        no_grad(|| Tensor::cat(&(0..images.len()).step_by(at_once).map(piece).collect::<Vec<_>>(), 0))
     })
 }
 
@@ -364,6 +390,10 @@ impl Problem for ImageClassification {
     }
     fn scale(&self) -> f64 {
         self.objective.loss().scale
+    }
+    fn piece(&self) -> usize {
+        let image = self.objective.loss().images.bytes_per_image();
+        if self.device().is_cuda() { (PIECE_ON_GPU / image).max(PIECE) } else { PIECE }
     }
     /// The state of the network besides its parameters: the running statistics of batch-norm.
     fn extra_state(&self) -> Vec<u8> {
@@ -412,8 +442,9 @@ impl Problem for ImageClassification {
         self.objective.recompute_statistics(x, samples);
     }
     fn test_metric(&mut self, x: &Flat<f32>) -> Option<f64> {
+        let piece = self.piece();
         let test = self.test.as_ref()?;
-        let right = classes_of(&mut self.objective, x, test).eq_tensor(test.classes()).sum(Kind::Int64);
+        let right = classes_of(&mut self.objective, x, test, piece).eq_tensor(test.classes()).sum(Kind::Int64);
         Some(right.int64_value(&[]) as f64 / test.len() as f64)
     }
 }

@@ -16,7 +16,6 @@ use strust::{
     objective::{Evaluation, Objective},
     radius::Verdict,
     sample::Sample,
-    vector::Vector,
 };
 use tch::{Tensor, no_grad};
 
@@ -60,8 +59,6 @@ struct AutoKernels {
     blocks: usize,
     settings: Tensor,
     decay: Tensor,
-    /// 1 + ‖x₀‖.
-    size_of_start: Tensor,
     /// [`Learned`], the number of steps, and of those after a breakdown.
     numbers: Tensor,
     proposal: Tensor,
@@ -75,12 +72,12 @@ const NUMBERS: usize = LEARNED + 2;
 /// The numbers in a `Proposal` of `auto.cu`.
 const PROPOSAL: usize = 2 * NUMBERS + 6;
 /// The sums of the first three kernels.
-const SUMS: [usize; 3] = [2, 5, 3];
+const SUMS: [usize; 3] = [2, 4, 3];
 
 impl AutoKernels {
     /// `None` if there are no kernels for these vectors.
     fn new<T: Component>(config: &AutoConfig, state: &AutoState<Flat<T>>) -> Option<Self> {
-        let AutoParts { x, start, learned, .. } = state.parts();
+        let AutoParts { x, learned, .. } = state.parts();
         let device = x.tensor().device();
         let blocks = cuda::auto_blocks(x.tensor())?;
         let doubles = |numbers: &[f64]| Tensor::from_slice(numbers).to_device(device);
@@ -91,21 +88,20 @@ impl AutoKernels {
             blocks,
             settings: doubles(&[gamma, noise, momentum, power, beta2, epsilon, rounding, scaled, stops, decay_stride]),
             decay: doubles(&[weight_decay]).to_kind(T::KIND),
-            size_of_start: doubles(&[1.0 + start.norm()]),
             numbers: doubles(&[&learned.numbers()[..], &[0.0; NUMBERS - LEARNED]].concat()),
             proposal: doubles(&[0.0; PROPOSAL]),
             shares: SUMS.map(|sums| doubles(&vec![0.0; sums * blocks])),
         })
     }
     /// Writes the trial to y.
-    fn propose<T: Component>(&self, state: &AutoState<Flat<T>>, y: &Tensor, gradient: &Tensor) {
-        let Self { blocks, settings: s, decay, size_of_start, numbers: n, proposal, shares: [one, two, three] } = self;
+    fn propose<T: Component>(&self, state: &AutoState<Flat<T>>, y: &Tensor, gradient: &Tensor, value: &Tensor) {
+        let Self { blocks, settings: s, decay, numbers: n, proposal, shares: [one, two, three] } = self;
         let AutoParts { x, z, start, gradient: last, root, .. } = state.parts();
         let [x, z, start, last, root] = [x, z, start, last, root].map(Flat::tensor);
         let g = gradient;
         cuda::auto_launch(c"auto_gradient", *blocks, [g, root, s, one]);
         cuda::auto_launch(c"auto_metric", *blocks, [g, root, x, z, start, last, s, n, one, two, proposal]);
-        let arguments = [y, g, root, x, z, decay, s, n, size_of_start, two, three, proposal];
+        let arguments = [y, g, root, x, z, decay, s, n, value, two, three, proposal];
         cuda::auto_launch(c"auto_propose", *blocks, arguments);
     }
     /// Accepts or rejects the trial, and writes the next row of the table of records.
@@ -228,7 +224,7 @@ impl<T: Component> DeviceStep<T> for DeviceAuto<T> {
     fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>) {
         if let Some(kernels) = &self.kernels {
             let value = f.value_and_gradient_here(on, &mut self.gradient);
-            kernels.propose(&self.state, f.parameters().flat().tensor(), self.gradient.tensor());
+            kernels.propose(&self.state, f.parameters().flat().tensor(), self.gradient.tensor(), &value);
             let trial = f.value_here(on);
             kernels.judge(&self.state, self.gradient.tensor(), [&value, &trial], self.progress.table());
         } else {

@@ -112,6 +112,7 @@ pub struct DeviceImages {
     scale: Tensor,
     shift: Tensor,
     augmented: bool,
+    mirrored: bool,
 }
 
 impl DeviceImages {
@@ -131,6 +132,7 @@ impl DeviceImages {
             scale,
             shift,
             augmented: false,
+            mirrored: true,
         })
     }
     /// Turns augmentation on: each image of a sample with a seed gets 4 zeros on every side, is cropped at random to
@@ -147,6 +149,10 @@ impl DeviceImages {
     }
     pub(crate) fn set_augmented(&mut self, augmented: bool) {
         self.augmented = augmented;
+    }
+    /// Whether augmentation mirrors images, too.
+    pub(crate) fn set_mirrored(&mut self, mirrored: bool) {
+        self.mirrored = mirrored;
     }
 
     /// The number of images.
@@ -184,7 +190,7 @@ impl DeviceImages {
             .indices()
             .iter()
             .zip(drawn)
-            .flat_map(|(&i, [t, l, m])| [i as i64, t.into(), l.into(), m.into()])
+            .flat_map(|(&i, [t, l, m])| [i as i64, t.into(), l.into(), i64::from(m) * i64::from(self.mirrored)])
             .collect()
     }
     /// The batch of a sample whose plan is on the device. The host reads no number of it.
@@ -202,6 +208,9 @@ impl DeviceImages {
     }
     pub(crate) fn is_augmented(&self) -> bool {
         self.augmented
+    }
+    pub(crate) fn bytes_per_image(&self) -> usize {
+        self.pixels.numel() / self.len()
     }
     pub(crate) fn device(&self) -> Device {
         self.pixels.device()
@@ -303,6 +312,17 @@ mod tests {
         let all = off.batch(&Sample::range(0..40)).0.to_kind(Kind::Double).transpose(0, 1).reshape([3, -1]);
         assert!(all.mean_dim(1_i64, false, None).abs().max().double_value(&[]) < 1e-6);
         assert!((all.std_dim(1_i64, false, false) - 1.0).abs().max().double_value(&[]) < 1e-6);
+    }
+
+    #[test]
+    fn without_mirroring_the_crops_stay() {
+        let (mut images, _) = images(Device::Cpu);
+        let sample = Sample::new((0..40).collect(), 3);
+        let mut plan = images.plan(&sample);
+        assert!(plan.chunks(4).any(|of_image| of_image[3] == 1));
+        plan.chunks_mut(4).for_each(|of_image| of_image[3] = 0);
+        images.set_mirrored(false);
+        assert_eq!(images.plan(&sample), plan);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A model of the characters of a text, as a problem of the library.
 
 use crate::{
-    BatchLoss, Component, Error, Flat, Gpt, GptShape, ModelOutputs, ModelParameters, TorchObjective, cross_entropy,
-    cuda, seeded,
+    BatchLoss, Component, Error, Flat, Gpt, GptShape, ModelOutputs, ModelParameters, QueuedLoss, TorchObjective,
+    cross_entropy, cuda, sample_queue::upload, seeded,
 };
 use std::path::Path;
 use strust::{objective::ObjectiveWrapper, sample::Sample};
@@ -70,9 +70,7 @@ impl TextLoss {
         (logits.flatten(0, 1), next.reshape([-1]))
     }
     fn codes(&self, sample: &Sample) -> Tensor {
-        let rows: Vec<i64> = sample.indices().iter().map(|&i| i as i64).collect();
-        let rows = Tensor::from_slice(&rows).to_device(self.windows.device());
-        self.windows.index_select(0, &rows)
+        self.planned(&upload(&self.plan(sample), self.windows.device()))
     }
 }
 
@@ -81,11 +79,27 @@ impl BatchLoss for TextLoss {
         self.loss(&self.codes(sample))
     }
     fn outputs(&mut self, sample: &Sample) -> Option<ModelOutputs<'_>> {
-        let (outputs, next) = self.logits(&self.codes(sample));
-        Some(ModelOutputs { outputs, loss: Box::new(move |logits| cross_entropy(logits, &next)) })
+        self.outputs_on(&self.codes(sample))
     }
     fn draws(&self) -> bool {
         false
+    }
+}
+
+impl QueuedLoss for TextLoss {
+    type Batch = Tensor;
+    fn plan(&self, sample: &Sample) -> Vec<i64> {
+        sample.indices().iter().map(|&i| i as i64).collect()
+    }
+    fn planned(&self, plan: &Tensor) -> Tensor {
+        self.windows.index_select(0, plan)
+    }
+    fn mean_on(&mut self, codes: &Tensor) -> Tensor {
+        self.loss(codes)
+    }
+    fn outputs_on(&mut self, codes: &Tensor) -> Option<ModelOutputs<'_>> {
+        let (outputs, next) = self.logits(codes);
+        Some(ModelOutputs { outputs, loss: Box::new(move |logits| cross_entropy(logits, &next)) })
     }
 }
 
@@ -126,6 +140,11 @@ impl<T: Component> LanguageModel<T> {
     pub fn in_bf16(mut self) -> Self {
         self.objective.loss_mut().bf16 = true;
         self
+    }
+
+    /// The training loss, as [`DeviceStr`](crate::DeviceStr) takes it.
+    pub fn objective(&mut self) -> &mut TorchObjective<T, TextLoss> {
+        &mut self.objective
     }
 
     /// The number of parameters.

@@ -74,9 +74,16 @@ impl ResNet20 {
     /// Creates the layers under `path`, initialized from libtorch's generator.
     #[must_use]
     pub fn new(path: &nn::Path, classes: i64) -> Self {
+        Self::wide(path, classes, 1)
+    }
+
+    /// The same with `width` times as many channels. Above 64 channels libtorch computes the convolutions.
+    #[must_use]
+    pub fn wide(path: &nn::Path, classes: i64, width: i64) -> Self {
         let mut blocks = Vec::new();
-        let mut inputs = 16;
-        for (stage, outputs) in [(1, 16), (2, 32), (3, 64)] {
+        let first = 16 * width;
+        let mut inputs = first;
+        for (stage, outputs) in [(1, first), (2, 2 * first), (3, 4 * first)] {
             for block in 0..3 {
                 blocks.push(Block::new(&(path / format!("layer{stage}") / block), inputs, outputs));
                 inputs = outputs;
@@ -84,10 +91,10 @@ impl ResNet20 {
         }
         let linear = nn::LinearConfig { ws_init: KAIMING, bs_init: Some(nn::Init::Const(0.0)), bias: true };
         Self {
-            conv: Conv3x3::new(path / "conv1", 3, 16, 1),
-            norm: norm_relu(path / "bn1", 16),
+            conv: Conv3x3::new(path / "conv1", 3, first, 1),
+            norm: norm_relu(path / "bn1", first),
             blocks,
-            linear: nn::linear(path / "linear", 64, classes, linear),
+            linear: nn::linear(path / "linear", 4 * first, classes, linear),
         }
     }
 }

@@ -75,6 +75,16 @@ fn agrees_with_pytorch<T: Component>(tolerance: f64) {
 }
 
 #[test]
+fn a_wide_network_has_more_channels_of_the_same_layers() {
+    let store = store::<f32>();
+    let net = seeded(0, || ResNet20::wide(&store.root(), 40, 2));
+    let variables = store.variables();
+    assert_eq!(variables["conv1.weight"].size(), [32, 3, 3, 3]);
+    assert_eq!(variables["layer3.0.conv1.weight"].size(), [128, 64, 3, 3]);
+    assert_eq!(net.forward_t(&waves(&[2, 3, 32, 32], 0.3, Kind::Float), true).size(), [2, 40]);
+}
+
+#[test]
 fn loss_gradients_and_running_statistics_agree_with_pytorch() {
     agrees_with_pytorch::<f64>(1e-10);
     agrees_with_pytorch::<f32>(1e-5);

@@ -33,7 +33,7 @@ extern "C" void golden_step(const Settings& s, const Given& g, Numbers& numbers,
   measure(p.measured, g.distance, g.difference);
   p.a = next_size(p.measured, s, g.first);
   a_and_c[0] = p.a;
-  a_and_c[1] = (s.power + 1.0) / (p.measured.remembered + s.power + 1.0);
+  a_and_c[1] = share_of(p.measured, s);
   Verdict verdict = judge(p, s, g.value, g.trial, g.slope, g.square);
   *accepted = verdict.accept;
   numbers = verdict.numbers;

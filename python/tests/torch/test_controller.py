@@ -35,9 +35,10 @@ def test_the_constants_are_those_of_the_golden_steps():
 
 
 def test_the_numbers_of_a_saved_state_keep_their_order():
-    # A state dict has them as one tensor, without names. `balance` was once called `pull`.
-    names = "accepted curvature noise recent_noise least_noise remembered distance size trust balance at_average"
-    assert list(learned.INITIAL) == [*names.split(), "steps", "broken"]
+    # A state dict has them as one tensor, without names.
+    names = "accepted curvature mean_curvature square_curvature noise recent_noise least_noise remembered distance size"
+    names += " trust balance balances at_average steps broken"
+    assert list(learned.INITIAL) == names.split()
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -48,11 +49,12 @@ def test_operations_make_the_golden_steps(step):
     given = dict(zip(step["measured"], map(tensor, doubles(step["measured"].values())), strict=True))
     known = dict(zip(learned.INITIAL, map(tensor, [*step["known"], 0.0, 0.0]), strict=True))
     measured = learned.measure(known, given["distance"], given["difference"])
-    size = learned.next_size(measured, given["first"], gamma=SETTINGS["gamma"], q=SETTINGS["noise"])
-    share = (SETTINGS["power"] + 1.0) / (measured["remembered"] + (SETTINGS["power"] + 1.0))
+    gamma, q, momentum, power = (SETTINGS[name] for name in ("gamma", "noise", "momentum", "power"))
+    share = learned.share_of(measured, power)
+    size = learned.next_size(measured, share, given["first"], gamma=gamma, q=q, momentum=momentum)
     names = ("balance", "squared_norm", "value", "trial", "rounding", "slope", "square")
     trial = learned.Trial(size, *(given[name] for name in names))
-    verdict = learned.judge(known, measured, trial, gamma=SETTINGS["gamma"], scaled=False)
+    verdict = learned.judge(known, measured, trial, scaled=False)
     assert list(verdict.numbers) == list(learned.INITIAL)
     numbers = [float(number) for number in verdict.numbers.values()]
     check(step, float(size), float(share), bool(verdict.accept), numbers)
@@ -61,7 +63,7 @@ def test_operations_make_the_golden_steps(step):
 @pytest.mark.parametrize("step", STEPS)
 def test_the_source_of_the_kernels_makes_the_golden_steps(step, host_library):  # noqa: F811
     given = step["measured"]
-    settings = [SETTINGS["gamma"], SETTINGS["noise"], 0.0, SETTINGS["power"], 0.0, 0.0]
+    settings = [*(SETTINGS[name] for name in ("gamma", "noise", "momentum", "power")), 0.0, 0.0]
     settings += [given["rounding"] / abs(given["value"]), 0.0, 0.0, 0.0]
 
     def array(numbers):

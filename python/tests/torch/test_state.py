@@ -97,7 +97,7 @@ def test_a_state_before_the_first_step_can_be_loaded():
     opt = Auto(model.parameters())
     other = Auto(network(seed=1).parameters(), gamma=3.0)
     other.load_state_dict(saved(opt.state_dict()))
-    assert other.param_groups[0]["gamma"] == 5.0
+    assert other.param_groups[0]["gamma"] == 0.7
 
 
 def test_a_copy_of_model_and_optimizer_continues_alone():
@@ -160,6 +160,17 @@ def test_a_state_of_another_optimizer_is_refused_and_nothing_changes():
     assert torch.equal(parameters(model), now)
     assert opt.numbers()["accepted"] == numbers["accepted"]
     assert not torch.equal(before, now)
+
+
+def test_a_state_of_another_version_is_refused():
+    model = network()
+    opt = Auto(model.parameters())
+    train(opt, model, 3)
+    older = saved(opt.state_dict())
+    for state in older["state"].values():
+        state["numbers"] = state["numbers"][:13]
+    with pytest.raises(ValueError, match="has 13 numbers, but 16 were expected; it was saved by another version"):
+        opt.load_state_dict(older)
 
 
 def test_a_state_of_other_shapes_is_refused():

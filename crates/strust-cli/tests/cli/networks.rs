@@ -133,6 +133,28 @@ mod with_torch {
     }
 
     #[test]
+    fn rotations_are_classes_and_a_network_can_be_wide() {
+        let folder = Folder::new();
+        data(&folder);
+        let text = experiment(&["name = \"auto\""]).edit("epochs = 2", "epochs = 2\nmeasure_every = 2");
+        let wide = "checksums = \"none\"\nclasses = \"objects-and-rotations\"\nwidth = 2";
+        folder.write("small.toml", &text.edit("checksums = \"none\"", wide));
+        let result = go(&folder, &["run", "small.toml", "--out", "out"]);
+        assert_eq!(result.code, Some(0), "{}", result.err);
+        let summary = fs::read(folder.path("out/summary.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+        let curve = summary["problems"][0]["methods"][0]["curve"].as_array().unwrap();
+        assert_eq!(curve.iter().map(|at| at["epoch"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 2]);
+        // ln 40 at random.
+        assert!(curve[0]["train_loss"]["mean"].as_f64().unwrap() > 3.0, "{curve:?}");
+        for (wrong, range) in [("classes = \"all\"", "objects-and-rotations"), ("width = 0", "[1, 64]")] {
+            let text = experiment(&["name = \"auto\""]).edit("checksums", &format!("{wrong}\nchecksums"));
+            folder.write("wrong.toml", &text);
+            fails(&go(&folder, &["run", "wrong.toml"]), &[range]);
+        }
+    }
+
+    #[test]
     fn a_killed_run_resumes_bit_for_bit() {
         let folder = Folder::new();
         data(&folder);

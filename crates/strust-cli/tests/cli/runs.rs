@@ -165,6 +165,42 @@ fn a_job_makes_no_step_after_its_method_has_converged_also_if_it_is_lengthened()
     assert_eq!(longer, (converged..=50).map(|epoch| (epoch, steps)).collect::<Vec<_>>());
 }
 
+#[test]
+fn every_nth_epoch_is_measured_with_the_same_records_also_if_the_run_is_lengthened() {
+    let folder = Folder::new();
+    // The lines of epochs, by job.
+    let epochs = |out: &std::path::Path| -> std::collections::BTreeMap<String, Vec<String>> {
+        let epochs = |text: Vec<u8>| {
+            let text = String::from_utf8(text).unwrap();
+            text.lines().filter(|line| line.contains("\"epoch\":")).map(String::from).collect()
+        };
+        records(out).into_iter().map(|(job, text)| (job, epochs(text))).collect()
+    };
+    let strust = |arguments: &[&str]| {
+        let result = run(&[arguments, &["--quiet"]].concat());
+        assert_eq!(result.code, Some(0), "{}", result.err);
+    };
+    // `str-sqp` on all terms converges before the end.
+    for (problem, methods) in [(SMALL, FOUR), ("kind = \"pca\"", "[[method]]\nname = \"str-sqp\"\n")] {
+        let text = experiment(problem, methods).edit("epochs = 3", "epochs = 40");
+        let [all, some] = ["all", "some"].map(|name| folder.path(&format!("{}-{name}", methods.len())));
+        strust(&["run", folder.write("all.toml", &text).to_str().unwrap(), "--out", all.to_str().unwrap()]);
+        let text = text.edit("epochs = 40", "epochs = 13\nmeasure_every = 5");
+        strust(&["run", folder.write("some.toml", &text).to_str().unwrap(), "--out", some.to_str().unwrap()]);
+        strust(&["resume", some.to_str().unwrap()]);
+        let common = |places: &[usize]| -> std::collections::BTreeMap<String, Vec<String>> {
+            let chosen = |lines: Vec<String>| places.iter().map(|&place| lines[place].clone()).collect();
+            epochs(&all).into_iter().map(|(job, lines)| (job, chosen(lines))).collect()
+        };
+        assert_eq!(epochs(&some), common(&[0, 5, 10, 13]));
+        strust(&["resume", some.to_str().unwrap(), "--epochs", "40"]);
+        assert_eq!(epochs(&some), common(&[0, 5, 10, 13, 15, 20, 25, 30, 35, 40]));
+        let csv = std::fs::read_to_string(some.join("summary.csv")).unwrap();
+        // The last epoch of the shorter run is left out.
+        assert_eq!(csv.lines().count(), 1 + 9 * methods.matches("[[method]]").count());
+    }
+}
+
 fn temporary_files(folder: &std::path::Path) -> usize {
     all_files(folder).iter().filter(|name| std::path::Path::new(name).extension().is_some_and(|e| e == "tmp")).count()
 }

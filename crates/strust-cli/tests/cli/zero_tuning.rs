@@ -115,8 +115,10 @@ fn a_benchmark_chooses_rates_compares_methods_and_writes_a_report() {
     // With noise the objective, not its gap to the optimum, is compared.
     assert!(tasks[1]["auto"].as_f64().unwrap() > 0.01, "{}", tasks[1]["auto"]);
     let checks = summary["checks"].as_array().unwrap();
-    assert_eq!(checks.len(), 3 + 3 + 1 + 3);
-    assert!(checks.iter().all(|check| check["claim"] == "at-least"));
+    assert_eq!(checks.len(), 3 + 3 + 1 + 3 + 1);
+    assert!(checks[..10].iter().all(|check| check["claim"] == "at-least"));
+    // Adam's grid has two rates, on both tasks.
+    assert_eq!((checks[10]["claim"].as_str(), checks[10]["measured"].as_f64()), (Some("at-most"), Some(2.0)));
     // Without test data, the check of the test metric is open.
     assert!(checks[7]["measured"].is_null() && checks[7]["holds"] == false);
 
@@ -156,9 +158,56 @@ fn a_benchmark_chooses_rates_compares_methods_and_writes_a_report() {
 }
 
 #[test]
+fn grids_grow_beyond_their_edges_and_losses_without_a_minimum_are_judged_by_steps() {
+    let folder = Folder::new();
+    let text = TINY
+        .edit("seeds = 2", "seeds = 2\nextensions = 4")
+        .edit("learning_rate = [0.01, 0.1, 1.0, 1e9]", "learning_rate = [0.003, 0.01, 0.03]")
+        .edit(
+            "[[task]]\nname = \"absent\"",
+            "[[task]]\nname = \"separable\"\njudge = \"steps\"\nepochs = 100\nbatch = 2",
+        )
+        .edit("data = [\"absent.csv\", \"folder/absent.csv\"]\n", "")
+        .edit("kind = \"logistic\"", "kind = \"logistic\"\nn = 40\nd = 3\nmargin = 4.0\ntest_share = 0.2");
+    let (file, out) = (folder.write("tiny.toml", &text), folder.path("out"));
+    let result = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    let summary = summary(&out);
+    let mut grown = 0;
+    for task in summary["tasks"].as_array().unwrap() {
+        for method in task["methods"].as_array().unwrap().iter().filter(|method| method["role"] == "tuned") {
+            let first = if method["label"] == "sgd" { 3 } else { 2 };
+            let tried = method["tried"].as_array().unwrap().len();
+            assert!((first..=first + 4).contains(&tried), "{method:#}");
+            assert!(method["at_edge"] == false || tried == first + 4, "{method:#}");
+            grown += tried - first;
+        }
+    }
+    assert!(grown > 4, "{grown}");
+    let task = &summary["tasks"][2];
+    assert_eq!((&task["judge"], &task["to_zero"]), (&"steps".into(), &true.into()));
+    // Its values are steps: more than none, and fewer than those of all epochs.
+    let (value, steps) = (task["auto"].as_f64().unwrap(), task["steps"].as_f64().unwrap());
+    assert!(value > 1.0 && value < steps, "{value} of {steps}");
+    assert_eq!(task["ratio"], task["steps_ratio"]);
+    let searches = std::fs::read_dir(out.join("runs")).unwrap().map(|job| job.unwrap().file_name());
+    let searches = searches.filter(|name| name.to_str().unwrap().starts_with("tune.")).count();
+    assert_eq!(searches, 3 * (3 + 2) + grown, "every run of a grid search is in the summary");
+    let text = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(text.contains(&format!("{searches} settings of grid searches in total")), "{text}");
+    assert!(std::fs::read_to_string(out.join("summary.csv")).unwrap().contains("separable,test,steps,str,"));
+    let to = folder.path("published");
+    let result = run(&["report", out.to_str().unwrap(), "--publish", to.to_str().unwrap()]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    let records = std::fs::read_to_string(to.join("records.jsonl")).unwrap();
+    assert_eq!(records.lines().count(), searches + 3 * 2 * 6);
+}
+
+#[test]
 fn a_stopped_benchmark_resumes_with_the_same_bytes() {
     let folder = Folder::new();
-    let file = folder.write("tiny.toml", &TINY.edit("epochs = 10", "epochs = 400"));
+    let text = TINY.edit("epochs = 10", "epochs = 400").edit("seeds = 2", "seeds = 2\nextensions = 2");
+    let file = folder.write("tiny.toml", &text);
     let (whole, stopped) = (folder.path("whole"), folder.path("stopped"));
     let result = run(&["run", file.to_str().unwrap(), "--out", whole.to_str().unwrap(), "-q"]);
     assert_eq!(result.code, Some(0), "{}", result.err);
@@ -266,6 +315,11 @@ fn errors_in_a_benchmark_name_the_line_and_the_reason() {
         ("half = \"development\"", "half = \"training\"", "bad.toml:29: `half` must be development or test"),
         ("rates = { sgd = 0.1 }", "rates = { sdg = 0.1 }", "unknown key `sdg`; did you mean `sgd`?"),
         ("rates = { sgd = 0.1 }", "rates = { sgd = 0 }", "`sgd` is 0, but must be a factor > 0"),
+        (
+            "half = \"development\"",
+            "half = \"development\"\njudge = \"step\"",
+            "`judge` is \"step\", but must be one of objective, steps",
+        ),
         ("name = \"noisy\"", "name = \"exact\"", "two tasks have the name `exact`"),
         ("noise = 0.5", "nois = 0.5", "unknown key `nois`; did you mean `noise`?"),
         ("kind = \"logistic\"", "kind = \"subspace\"", "`subspace` has a constraint"),

@@ -8,6 +8,33 @@ fn records(first: u8, count: u8) -> Vec<u8> {
     (first..first + count).flat_map(|i| std::iter::once(i % 10).chain(std::iter::repeat_n(i, 3072))).collect()
 }
 
+#[test]
+fn turned_images_have_four_times_as_many_classes() {
+    // 0 1 / 2 3, turned counterclockwise.
+    let turns = [[0, 1, 2, 3], [1, 3, 0, 2], [3, 2, 1, 0], [2, 0, 3, 1]];
+    let images = |count: usize| Images {
+        pixels: [0, 1, 2, 3, 4, 5, 6, 7].repeat(count),
+        labels: vec![1; count],
+        shape: [2, 2, 2],
+    };
+    let set = |count| ImageSet { train: images(count), test: images(count), classes: vec!["a".into(), "b".into()] };
+    let turned = set(400).turned().unwrap();
+    assert_eq!(turned.classes[4..], ["b 0°", "b 90°", "b 180°", "b 270°"]);
+    for i in 0..400 {
+        let turn = turns[usize::from(turned.train.labels[i]) - 4];
+        assert_eq!(turned.train.image(i), [turn, turn.map(|pixel| pixel + 4)].concat());
+    }
+    let counts = turned.train.labels.iter().fold([0; 4], |mut counts, label| {
+        counts[usize::from(*label) - 4] += 1;
+        counts
+    });
+    assert!(counts.iter().all(|count| (60..140).contains(count)), "{counts:?}");
+    assert_ne!(turned.train.labels, turned.test.labels);
+    assert_eq!(set(9).turned().unwrap().train, turned.train.take(9));
+    let wide = Images { shape: [1, 2, 4], ..images(3) };
+    assert!(ImageSet { train: wide, ..set(3) }.turned().is_err());
+}
+
 /// A tar archive as tar(1) writes it.
 fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut out = Vec::new();

@@ -7,7 +7,7 @@ mod summarize;
 mod tune;
 
 pub(crate) use outcome::so_far;
-pub use outcome::{Finished, Outcome, Read, outcome};
+pub use outcome::{Finished, Outcome, Read, is_finished, outcome};
 pub use summarize::summary;
 pub(crate) use tune::choose;
 pub use tune::search;

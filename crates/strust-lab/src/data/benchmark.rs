@@ -29,6 +29,31 @@ pub enum Role {
 
 words!(Role: Tested = "tested", Tuned = "tuned", Untuned = "untuned");
 
+/// What the methods of a task are judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Judge {
+    /// The final objective.
+    #[default]
+    Objective,
+    /// The steps to 1e-3 of the objective at the start, and the test metric. For a loss that has no minimum: the final
+    /// objective then only depends on how far a method goes.
+    Steps,
+}
+
+words!(Judge: Objective = "objective", Steps = "steps");
+
+impl Judge {
+    /// A number in a table, with its unit.
+    #[must_use]
+    pub fn with_unit(self, number: String) -> String {
+        match self {
+            Self::Objective => number,
+            Self::Steps => number + " steps",
+        }
+    }
+}
+
 /// A task that does not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedTask {
@@ -44,8 +69,8 @@ pub struct SkippedTask {
 
 /// The results of a task.
 ///
-/// Values are objectives at the end, medians over seeds; a failed seed counts as infinite. An infinite or unknown number
-/// is absent. In ratios, values below 1e-28 of the start count as 1e-28 of the start: they are zero up to rounding.
+/// Values are objectives at the end, medians over seeds, or, on a task that is judged by them, the steps to 1e-3 of the
+/// start; a failed seed counts as infinite. An infinite or unknown number is absent. In ratios, values below 1e-28 of the start count as 1e-28 of the start: they are zero up to rounding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskSummary {
     /// Its name.
@@ -56,6 +81,9 @@ pub struct TaskSummary {
     pub half: Half,
     /// The kind of problem and its parameters.
     pub problem: String,
+    /// What the methods are judged by.
+    #[serde(default)]
+    pub judge: Judge,
     /// Passes over the data.
     pub epochs: u64,
     /// Terms of a mini-batch.
@@ -67,16 +95,17 @@ pub struct TaskSummary {
     pub start: f64,
     /// The best tuned baseline; absent if all of them failed.
     pub best_tuned: Option<BestTuned>,
-    /// The final objective of the method under test.
+    /// The value of the method under test.
     #[serde(rename = "auto")]
     pub tested: Option<f64>,
     /// That over the value of the best tuned baseline.
     pub ratio: Option<f64>,
     /// Steps of the method under test to the best tuned value, over the steps of the best tuned baseline to it.
     pub steps_ratio: Option<f64>,
-    /// Whether the best tuned value is below 1e-6 of the start. Then steps count as well as the final value.
+    /// Whether steps count as well as the value: the best tuned value is below 1e-6 of the start, or it is steps.
     pub to_zero: bool,
-    /// Whether the ratio is at most 1.05, or, if the loss goes to zero, the ratio of steps at most 1.1.
+    /// Whether the ratio is at most 1.05, or, if the loss goes to zero, the ratio of steps at most 1.1. On a task that is
+    /// judged by steps, the test metric must hold, too.
     pub within: bool,
     /// The same with 1.15 in place of 1.05.
     pub nearly_within: bool,
@@ -96,7 +125,7 @@ pub struct TaskSummary {
 /// The best tuned baseline of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BestTuned {
-    /// Its final objective.
+    /// Its value.
     #[serde(deserialize_with = "numbers")]
     pub value: f64,
     /// Its label.
@@ -128,7 +157,7 @@ pub struct EntrantSummary {
     pub role: Role,
     /// The setting of the runs: all that differs from the defaults. Absent if every setting of the grid failed.
     pub setting: Option<Parameters>,
-    /// The final objective.
+    /// Its value.
     pub value: Option<f64>,
     /// That over the best tuned value.
     pub ratio: Option<f64>,
@@ -142,7 +171,7 @@ pub struct EntrantSummary {
     pub failed: u64,
     /// Whether the chosen rate is the smallest or the largest of the grid.
     pub at_edge: bool,
-    /// The grid search, in increasing order of the rate.
+    /// The grid search, best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<TriedSetting>,
 }
@@ -158,7 +187,7 @@ pub struct VariationSummary {
     /// Its value.
     #[serde(deserialize_with = "numbers")]
     pub setting: f64,
-    /// The final objective.
+    /// The value of the method.
     pub value: Option<f64>,
     /// That over the best tuned value.
     pub ratio: Option<f64>,

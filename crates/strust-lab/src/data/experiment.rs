@@ -2,6 +2,7 @@
 
 use super::{parameters::Parameters, style::FigureStyle};
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU64;
 
 /// An experiment with every list expanded and every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +23,9 @@ pub struct Experiment {
     pub sampling: Sampling,
     /// Which records are written.
     pub records: Records,
+    /// The metrics are measured, and an epoch recorded, at every so many epochs, and at the last one.
+    #[serde(default = "every_epoch", skip_serializing_if = "is_every_epoch")]
+    pub measure_every: NonZeroU64,
     /// The problems.
     pub problems: Vec<ProblemSpec>,
     /// The methods.
@@ -40,6 +44,15 @@ pub struct Experiment {
     /// How the figures look.
     #[serde(default, skip_serializing_if = "FigureStyle::is_default")]
     pub figures: FigureStyle,
+}
+
+fn every_epoch() -> NonZeroU64 {
+    NonZeroU64::MIN
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_every_epoch(every: &NonZeroU64) -> bool {
+    *every == every_epoch()
 }
 
 /// How mini-batches are drawn.

@@ -39,7 +39,7 @@ impl JsonNumbers for BTreeMap<String, f64> {
 #[cfg(test)]
 mod tests {
     use crate::data::{
-        benchmark::{BestTuned, EntrantSummary, Half, Role, TaskSummary, TestComparison, VariationSummary},
+        benchmark::{BestTuned, EntrantSummary, Half, Judge, Role, TaskSummary, TestComparison, VariationSummary},
         diagnosis::{Diagnosis, Finding},
         figure::{Axis, Figure, Point, Series},
         record::{EpochRecord, Line, Timing},
@@ -109,6 +109,7 @@ mod tests {
             title: String::new(),
             half: Half::Development,
             problem: String::new(),
+            judge: Judge::Objective,
             epochs: 1,
             batch: 1,
             steps: 1,

@@ -12,6 +12,7 @@ pub(crate) fn differing<'a>(settings: &[&'a Parameters]) -> BTreeSet<&'a str> {
 }
 
 /// A value as a number, if it is one.
-pub(crate) fn number(value: &toml::Value) -> Option<f64> {
+#[must_use]
+pub fn number(value: &toml::Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|n| n as f64))
 }

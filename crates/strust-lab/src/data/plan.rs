@@ -180,10 +180,11 @@ impl Job {
         let epochs = experiment.first_epochs.filter(|_| !self.tuning).unwrap_or(self.epochs);
         let first = Self { epochs, ..self.clone() };
         let usual = (first, experiment.batch, experiment.sampling, experiment.records);
-        // Sums in another order have other bits.
-        let identity = match experiment.block {
-            None => serde_json::to_vec(&usual),
-            Some(block) => serde_json::to_vec(&(usual, block)),
+        // Sums in another order have other bits, and other epochs are other records.
+        let identity = match (experiment.block, experiment.measure_every.get()) {
+            (None, 1) => serde_json::to_vec(&usual),
+            (Some(block), 1) => serde_json::to_vec(&(usual, block)),
+            (block, every) => serde_json::to_vec(&(usual, block, every)),
         };
         checksum(&identity.expect("a job is plain data"))
     }

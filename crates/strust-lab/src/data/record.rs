@@ -2,7 +2,7 @@
 
 use super::numbers::numbers;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU64};
 use strust::{objective::Evaluations, record::StepRecord};
 
 /// A line of `records.jsonl`. Every byte is a function of the experiment and the seed.
@@ -55,19 +55,21 @@ pub(super) fn is_zero(count: &u64) -> bool {
 /// All epochs up to this one are recorded.
 pub(crate) const ALL_EPOCHS: u64 = 10_000;
 
-/// Whether the end of an epoch is recorded, in a run of `last` epochs: all of the first 10,000, after them every tenth up to
-/// 100,000, then every hundredth, and so on; and the last one. So files stay small, whatever the number of epochs, and a run
-/// that is made longer has the same records.
-pub(crate) fn is_recorded(epoch: u64, last: u64) -> bool {
-    epoch == last || is_sparse(epoch, ALL_EPOCHS)
+/// Whether the end of an epoch is recorded, in a run of `last` epochs. Of every `every`-th epoch: the first 10,000, after
+/// them every tenth up to 100,000, then every hundredth, and so on; and the last one. So files stay small, whatever the number
+/// of epochs, and a run that is made longer has the same records.
+pub(crate) fn is_recorded(epoch: u64, last: u64, every: NonZeroU64) -> bool {
+    epoch == last || (epoch.is_multiple_of(every.get()) && is_sparse(epoch / every, ALL_EPOCHS))
 }
 
 /// The recorded epochs of a run, in order.
-pub(crate) fn recorded_epochs(last: u64) -> impl Iterator<Item = u64> {
-    std::iter::successors(Some(0), move |&epoch| {
-        let next: u64 = (epoch < last).then(|| epoch + 1)?;
-        Some(next.checked_next_multiple_of(stride(next, ALL_EPOCHS)).map_or(last, |next| next.min(last)))
-    })
+pub(crate) fn recorded_epochs(last: u64, every: NonZeroU64) -> impl Iterator<Item = u64> {
+    let most = last.div_ceil(every.get());
+    let places = std::iter::successors(Some(0), move |&place| {
+        let next: u64 = (place < most).then(|| place + 1)?;
+        Some(next.checked_next_multiple_of(stride(next, ALL_EPOCHS)).map_or(most, |next| next.min(most)))
+    });
+    places.map(move |place| place.saturating_mul(every.get()).min(last))
 }
 
 /// Whether an epoch is one of the first `all`, of every tenth up to 10·`all`, of every hundredth up to 100·`all`, …
@@ -99,12 +101,22 @@ mod sparse_tests {
 
     #[test]
     fn a_million_epochs_have_few_records() {
-        let recorded: Vec<u64> = recorded_epochs(1_000_003).collect();
-        assert!(recorded.iter().all(|&epoch| is_recorded(epoch, 1_000_003)));
-        let counted = (0..=1_000_003).filter(|&epoch| is_recorded(epoch, 1_000_003)).count();
-        assert_eq!((recorded.len(), recorded.last()), (counted, Some(&1_000_003)));
-        assert_eq!(counted, 1 + 10_000 + 9_000 + 9_000 + 1);
-        assert_eq!(recorded_epochs(12).collect::<Vec<_>>(), (0..=12).collect::<Vec<_>>());
-        assert!(recorded_epochs(u64::MAX).count() < 200_000);
+        let one = NonZeroU64::MIN;
+        let recorded: Vec<u64> = recorded_epochs(1_000_003, one).collect();
+        assert_eq!(recorded.len(), 1 + 10_000 + 9_000 + 9_000 + 1);
+        assert_eq!(recorded_epochs(12, one).collect::<Vec<_>>(), (0..=12).collect::<Vec<_>>());
+        assert!(recorded_epochs(u64::MAX, one).count() < 200_000);
+    }
+
+    #[test]
+    fn every_nth_epoch_is_recorded_and_the_last() {
+        let listed = |last, every| recorded_epochs(last, NonZeroU64::new(every).unwrap()).collect::<Vec<u64>>();
+        assert_eq!(listed(12, 5), [0, 5, 10, 12]);
+        assert_eq!(listed(10, 5), [0, 5, 10]);
+        assert_eq!(listed(3, 5), [0, 3]);
+        for (last, every) in [(1_000_003, 1), (1_000_003, 7), (100_000, 10), (7, u64::MAX)] {
+            let recorded = |&epoch: &u64| is_recorded(epoch, last, NonZeroU64::new(every).unwrap());
+            assert!(listed(last, every).into_iter().eq((0..=last).filter(recorded)), "{last} {every}");
+        }
     }
 }

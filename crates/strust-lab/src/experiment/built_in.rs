@@ -16,4 +16,12 @@ pub const EXPERIMENTS: &[(&str, &str)] = &[
     ("cifar10-launch", include_str!("../../../../experiments/cifar10-launch.toml")),
     ("cifar10-quick", include_str!("../../../../experiments/cifar10-quick.toml")),
     ("cifar10-tune", include_str!("../../../../experiments/cifar10-tune.toml")),
+    ("long-cifar10-auto", include_str!("../../../../experiments/long-cifar10-auto.toml")),
+    ("long-cifar10-10", include_str!("../../../../experiments/long-cifar10-10.toml")),
+    ("long-cifar10-25", include_str!("../../../../experiments/long-cifar10-25.toml")),
+    ("long-cifar10-60", include_str!("../../../../experiments/long-cifar10-60.toml")),
+    ("long-gpt-auto", include_str!("../../../../experiments/long-gpt-auto.toml")),
+    ("long-gpt-6", include_str!("../../../../experiments/long-gpt-6.toml")),
+    ("long-gpt-12", include_str!("../../../../experiments/long-gpt-12.toml")),
+    ("long-gpt-24", include_str!("../../../../experiments/long-gpt-24.toml")),
 ];

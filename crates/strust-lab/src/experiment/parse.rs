@@ -17,6 +17,7 @@ use crate::{
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
+    num::NonZeroU64,
     path::Path,
 };
 
@@ -39,6 +40,7 @@ impl Experiment {
             "seeds",
             "sampling",
             "records",
+            "measure_every",
             "parallel",
             "block",
             "problem",
@@ -66,6 +68,7 @@ impl Experiment {
             seeds: source.seeds()?,
             sampling: source.word("sampling", &["epochs", "replacement"])?,
             records: source.word("records", &["steps", "epochs"])?,
+            measure_every: NonZeroU64::new(source.count("measure_every", 1)?).expect("a count is at least 1"),
             problems,
             methods,
             tune,
@@ -247,6 +250,20 @@ mod tests {
         let (line, why) = refusal("[[problem]]\nkind = \"subspace\"\nk = 0\n[[method]]\nname = \"str-p\"\n");
         assert_eq!(line, Some(7));
         assert!(why.contains("`k` is 0, but must be a whole number in [1, 10000000]"), "{why}");
+    }
+
+    #[test]
+    fn the_epochs_to_measure_are_a_count() {
+        let problem = "[[problem]]\nkind = \"logistic\"\n";
+        assert_eq!(parse(problem).unwrap().measure_every.get(), 1);
+        assert_eq!(parse(&format!("measure_every = 5\n{problem}")).unwrap().measure_every.get(), 5);
+        for value in ["0", "-1", "2.5", "\"all\""] {
+            let (line, why) = refusal(&format!("measure_every = {value}\n{problem}"));
+            let range = format!("`measure_every` is {value}, but must be a whole number in [1, 1000000000]");
+            assert_eq!((line, why), (Some(5), range));
+        }
+        let (line, why) = refusal(&format!("mesure_every = 2\n{problem}"));
+        assert!(line == Some(5) && why.contains("did you mean `measure_every`?"), "{line:?} {why}");
     }
 
     #[test]

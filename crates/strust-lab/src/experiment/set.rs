@@ -27,7 +27,7 @@ pub struct Setting {
 }
 
 /// The keys of an experiment itself that can be set.
-const OWN: [&str; 6] = ["epochs", "batch", "seeds", "sampling", "records", "method"];
+const OWN: [&str; 7] = ["epochs", "batch", "seeds", "sampling", "records", "measure_every", "method"];
 
 impl FromStr for Setting {
     type Err = String;

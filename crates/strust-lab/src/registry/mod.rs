@@ -250,6 +250,9 @@ mod tests {
         assert_eq!(keys("softmax", &[share()]), pair("objective test_accuracy", "regularization"));
         assert_eq!(keys("least-squares", &[]), pair("objective_gap", "d n noise"));
         assert_eq!(keys("autoencoder", &[]), pair("train_loss test_loss", "activation hidden precision"));
+        assert_eq!(keys("regression", &[]), pair("objective", "d hidden loss n noise"));
+        assert_eq!(keys("regression", &[("loss", "huber".into())]), pair("objective", "bound d hidden loss n noise"));
+        assert_eq!(keys("regression", &[("loss", "poisson".into())]), pair("objective", "d hidden loss n"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::{
         plan::{Job, Plan},
         record::{ALL_EPOCHS, EpochRecord, Line, Timing, is_recorded},
         summary::Failure,
-        totals::Totals,
+        totals::{EpochTotals, Totals},
     },
     io::{
         atomic,
@@ -222,7 +222,8 @@ impl RunJob<'_, '_> {
             let settled = journal.stepper.is_settled();
             let done = settled || k >= last_step;
             if settled {
-                journal.write_remaining_epochs(epoch_steps, job.epochs, measure, halt)?;
+                let recorded = |&epoch: &u64| is_recorded(epoch, job.epochs, experiment.measure_every);
+                journal.write_remaining_epochs(epoch_steps, job.epochs, recorded, measure, halt)?;
             }
             let (stop, unsaved) = journal.agree(k, halt.requested(), saved_at.elapsed())?;
             if done || stop || unsaved > save_every {
@@ -256,8 +257,14 @@ impl RunJob<'_, '_> {
                 pace.warn();
             }
             outcome.map_err(|error| journal.f.peers().and_then(Peers::failure).map_or(error, Error::Method))?;
-            if k.is_multiple_of(epoch_steps) && is_recorded(k / epoch_steps, job.epochs) {
-                journal.write_epoch(epoch_steps, measure, halt)?;
+            if k.is_multiple_of(epoch_steps) {
+                let (epoch, every) = (k / epoch_steps, experiment.measure_every);
+                if is_recorded(epoch, job.epochs, every) {
+                    journal.write_epoch(epoch_steps, measure, halt)?;
+                } else if !epoch.is_multiple_of(every.get()) {
+                    // A record is the same whether the epochs before it were measured or not.
+                    journal.totals.epoch = EpochTotals::default();
+                }
             }
         }
     }
@@ -323,6 +330,7 @@ impl<F: Problem> Journal<F> {
         &mut self,
         epoch_steps: u64,
         last: u64,
+        recorded: impl Fn(&u64) -> bool,
         measure: &mut Measure<F::Point>,
         halt: Halt,
     ) -> Result<(), Error> {
@@ -330,7 +338,7 @@ impl<F: Problem> Journal<F> {
         let next = self.totals.settled.unwrap_or(steps / epoch_steps) + 1;
         if next <= last {
             let record = self.measured(next, measure, halt)?;
-            for epoch in (next..=last).filter(|&epoch| is_recorded(epoch, last)) {
+            for epoch in (next..=last).filter(recorded) {
                 self.log_epoch(EpochRecord { epoch, ..record.clone() })?;
             }
         }

@@ -13,7 +13,7 @@ use faer::Mat;
 use std::{cell::RefCell, collections::BTreeMap};
 use strust::{
     constraints::{AnyConstraint, Retraction},
-    objective::{Evaluations, Stoppable, full_value},
+    objective::{Evaluations, PIECE, Stoppable, full_value_in_pieces},
     prelude::*,
     ranks::Group,
     vector::Elementwise,
@@ -110,8 +110,10 @@ impl<P: Elementwise> Measure<P> {
         halt: Halt,
     ) -> Result<BTreeMap<String, f64>, Error> {
         let halts = AnyHalts { team: self.team.clone(), halt, lost: RefCell::default() };
+        // Ranks may have different devices, but all of them evaluate the same pieces.
+        let piece = if self.team.size() == 1 { f.piece() } else { PIECE };
         let mut stoppable = Stoppable::new(&mut *f, || halts.asked());
-        let value = full_value(&mut stoppable, x);
+        let value = full_value_in_pieces(&mut stoppable, x, piece);
         halts.check(stoppable.is_stopped())?;
         let scale = f.scale();
         let mut numbers = BTreeMap::new();

@@ -39,7 +39,11 @@ const VIOLATION: &str = "constraint_norm";
 
 /// The competition on the tasks of a study.
 pub(super) fn contest(plan: &SuitePlan<ConstrainedSuite>) -> Contest<'_, ConstrainedSuite> {
-    let rules = Rules { metric: score_name, scored: with_score, tested_epochs: |epochs| epochs };
+    let rules = Rules {
+        metric: score_name,
+        scored: |_, outcome, name| with_score(outcome, name),
+        tested_epochs: |epochs| epochs,
+    };
     Contest { plan, benchmark: &plan.suite.benchmark, rules }
 }
 

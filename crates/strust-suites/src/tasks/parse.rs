@@ -1,12 +1,16 @@
 //! Parses the file of a benchmark. Every error message has a line number.
 
 use super::{BenchmarkSpec, Entrant, Task, Variation};
-use std::path::{Path, PathBuf};
+use std::{
+    num::NonZeroU64,
+    path::{Path, PathBuf},
+};
 use strust_lab::{
     Error,
     data::{
-        benchmark::{Half, Role, SkippedTask},
+        benchmark::{Half, Judge, Role, SkippedTask},
         experiment::{Experiment, MAX_JOBS, MAX_SEEDS, MethodSpec, Parallel, Records, Sampling},
+        parameters::number,
         style::FigureStyle,
     },
     device,
@@ -55,6 +59,7 @@ impl BenchmarkSpec {
             "method",
             "seeds",
             "tuning_seeds",
+            "extensions",
             "tuned",
             "untuned",
             "vary",
@@ -85,6 +90,7 @@ impl BenchmarkSpec {
             description: source.text("description")?.unwrap_or_default().trim().into(),
             name,
             tuning_seeds,
+            extensions: source.count("extensions", 0)?,
             tasks,
             skipped,
         };
@@ -115,8 +121,10 @@ impl BenchmarkSpec {
     fn check_size(&self, source: &Source) -> Result<(), Error> {
         let jobs = self.tasks.iter().fold(0_usize, |jobs, task| {
             let seeds = task.experiment.seeds.len().max(self.tuning_seeds as usize);
-            let settings: usize = task.entrants.iter().map(|e| e.settings.len() + 1).sum();
-            jobs.saturating_add((settings + task.variations.len()).saturating_mul(seeds))
+            let extensions = usize::try_from(self.extensions).unwrap_or(usize::MAX);
+            let settings = task.entrants.iter().map(|e| e.settings.len() + 1);
+            let settings = settings.fold(0_usize, |sum, own| sum.saturating_add(own).saturating_add(extensions));
+            jobs.saturating_add(settings.saturating_add(task.variations.len()).saturating_mul(seeds))
         });
         if jobs > MAX_JOBS {
             let why = format!("the tasks, methods and seeds make more than {MAX_JOBS} jobs: use fewer of them");
@@ -202,10 +210,6 @@ fn texts(value: &toml::Value) -> Option<Vec<&str>> {
     value.as_array()?.iter().map(toml::Value::as_str).collect()
 }
 
-fn number(value: &toml::Value) -> Option<f64> {
-    value.as_float().or_else(|| value.as_integer().map(|n| n as f64))
-}
-
 /// The settings of a tuned method, in increasing order of the one number that varies, which is multiplied by `factor`.
 fn grid(item: &Source, entry: &Entry, label: &str, factor: Option<f64>) -> Result<Vec<MethodSpec>, Error> {
     let own = ["name", "label"];
@@ -273,7 +277,7 @@ fn variations(source: &Source, known: &[Entry], tested: &MethodSpec) -> Result<V
 }
 
 fn parse_task(item: &Source, competition: &Competition, seeds: Vec<u64>, constrained: bool) -> Result<Task, Error> {
-    let keys = ["name", "title", "half", "epochs", "batch", "data", "gpu", "rates", "methods", "problem"];
+    let keys = ["name", "title", "half", "judge", "epochs", "batch", "data", "gpu", "rates", "methods", "problem"];
     item.check_keys(&keys)?;
     let name = item.name()?;
     let half = match item.text("half")?.as_deref() {
@@ -314,6 +318,7 @@ fn parse_task(item: &Source, competition: &Competition, seeds: Vec<u64>, constra
     Ok(Task {
         title: title.clone(),
         half,
+        judge: item.word::<Judge>("judge", &["objective", "steps"])?,
         experiment: Experiment {
             name,
             title,
@@ -323,6 +328,7 @@ fn parse_task(item: &Source, competition: &Competition, seeds: Vec<u64>, constra
             seeds,
             sampling: Sampling::Epochs,
             records: Records::Epochs,
+            measure_every: NonZeroU64::MIN,
             problems,
             methods: Vec::new(),
             tune: None,

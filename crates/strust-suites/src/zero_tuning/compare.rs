@@ -1,6 +1,6 @@
 //! Compares the methods on a task.
 
-use super::measures::{At, CLOSE, NEAR, goes_to_zero, is_within, ratio, steps_ratio, value_at};
+use super::measures::{At, CLOSE, NEAR, goes_to_zero, is_within, ratio, steps_ratio, steps_to_goal, value_at};
 use crate::{
     finite,
     tasks::{Choice, Entrant, Task},
@@ -9,12 +9,12 @@ use strust_lab::{
     Error,
     analyze::{Finished, Outcome},
     data::{
-        benchmark::{BestTuned, EntrantSummary, Role, TaskSummary, TestComparison, VariationSummary},
+        benchmark::{BestTuned, EntrantSummary, Judge, Role, TaskSummary, TestComparison, VariationSummary},
         experiment::MethodSpec,
-        parameters::Parameters,
+        parameters::{Parameters, number},
         plan::{Job, Plan},
         record::EpochRecord,
-        summary::{MeanEvaluations, Metric, Spread, higher_is_better},
+        summary::{MeanEvaluations, Metric, Spread, TriedSetting, higher_is_better},
     },
     format::plain,
     registry::{methods, problems},
@@ -28,6 +28,8 @@ pub(super) struct Trajectory {
     pub points: Vec<TrajectoryPoint>,
     /// The epochs of all methods. The method under test runs longer.
     pub epochs: usize,
+    /// What the method is judged by.
+    judge: Judge,
     /// The test metric after them.
     test: Option<Spread>,
     failed: u64,
@@ -47,7 +49,7 @@ pub(super) struct TrajectoryPoint {
 
 impl Trajectory {
     /// The curve of the outcomes of all seeds. `optimum` is added to the metric `key` of each seed, which gives the objective.
-    fn new(outcomes: &[Outcome], epochs: u64, metrics: &[Metric], optimum: &dyn Fn(u64) -> f64) -> Self {
+    fn new(outcomes: &[Outcome], epochs: u64, judge: Judge, metrics: &[Metric], optimum: &dyn Fn(u64) -> f64) -> Self {
         let finished: Vec<&Finished> = outcomes
             .iter()
             .filter_map(|outcome| match outcome {
@@ -86,7 +88,7 @@ impl Trajectory {
             let values: Vec<f64> = finished.iter().map(at).collect::<Option<_>>()?;
             (!values.is_empty()).then(|| spread(&values))
         });
-        Self { points: (0..length).map(point).collect(), epochs, test, failed: failed as u64 }
+        Self { points: (0..length).map(point).collect(), epochs, judge, test, failed: failed as u64 }
     }
 
     /// The end of the epochs that all methods have.
@@ -94,9 +96,17 @@ impl Trajectory {
         self.points.get(self.epochs)
     }
 
-    /// The final objective; infinite if most seeds failed.
+    /// The number by which it is judged, after the epochs that all methods have; infinite if most seeds failed, or if the
+    /// goal was not reached.
     fn value(&self) -> f64 {
-        self.end().map_or(f64::INFINITY, |at| at.median)
+        match self.judge {
+            Judge::Objective => self.end().map_or(f64::INFINITY, |at| at.median),
+            Judge::Steps => {
+                let mut curve = self.over_steps();
+                curve.truncate(self.epochs + 1);
+                steps_to_goal(&curve).unwrap_or(f64::INFINITY)
+            }
+        }
     }
 
     /// Whether it uses products with the curvature.
@@ -135,12 +145,12 @@ impl TaskRuns<'_> {
     fn curve(&self, label: &str, metrics: &[Metric]) -> Result<Trajectory, Error> {
         let jobs = self.plan.jobs.iter().filter(|job| job.method.label == label);
         let outcomes = jobs.map(self.read).collect::<Result<Vec<_>, _>>()?;
-        Ok(Trajectory::new(&outcomes, self.task.experiment.epochs, metrics, self.optimum))
+        Ok(Trajectory::new(&outcomes, self.task.experiment.epochs, self.task.judge, metrics, self.optimum))
     }
 
     /// The results of the task, and the curve of every entrant.
     pub fn compare(&self) -> Result<(TaskSummary, Vec<Trajectory>), Error> {
-        let Task { title, half, experiment, entrants, variations } = self.task;
+        let Task { title, half, judge, experiment, entrants, variations } = self.task;
         let problem = &experiment.problems[0];
         let metrics = problems::metrics(problem);
         let mut curves = Vec::new();
@@ -154,19 +164,26 @@ impl TaskRuns<'_> {
         let start = curves.iter().find_map(|curve| curve.points.first()).map_or(f64::NAN, |at| at.median);
         let tuned = (0..entrants.len()).filter(|&i| entrants[i].role == Role::Tuned && curves[i].value().is_finite());
         let best = tuned.min_by(|&i, &j| curves[i].value().total_cmp(&curves[j].value()));
-        let reference = Reference::new(best.map(|i| &curves[i]), start);
+        let reference = Reference::new(best.map(|i| &curves[i]), start, *judge);
         let tested = entrants.iter().position(|entrant| entrant.role == Role::Tested);
         let none = Trajectory::default();
         let (mine, theirs) = (tested.map_or(&none, |i| &curves[i]), best.map_or(&none, |i| &curves[i]));
-        let (ratio, steps_ratio) = (reference.ratio(mine), reference.steps_ratio(mine));
+        let test = |curve: &Trajectory| {
+            let metric = metrics.iter().find(|m| m.key.starts_with("test_"))?;
+            Some(compare_tests(&metric.key, curve.test?, theirs.test?))
+        };
         let to_zero = reference.to_zero();
-        let within = |limit| is_within(ratio, steps_ratio, to_zero, limit);
+        let within = |curve: &Trajectory, limit| {
+            let is_near = is_within(reference.ratio(curve), reference.steps_ratio(curve), to_zero, limit);
+            is_near && (*judge == Judge::Objective || test(curve).is_none_or(|test| test.holds))
+        };
         let methods = entrants.iter().zip(self.choices).zip(&curves);
         let summary = TaskSummary {
             name: experiment.name.clone(),
             title: title.clone(),
             half: *half,
             problem: description(&problem.kind, &problem.parameters),
+            judge: *judge,
             epochs: experiment.epochs,
             batch: experiment.batch,
             steps: curves.iter().find_map(Trajectory::end).map_or(0, |at| at.steps as u64),
@@ -176,33 +193,29 @@ impl TaskRuns<'_> {
                 Some(BestTuned { value: curves[i].value(), method: entrants[i].label.clone(), setting })
             }),
             tested: finite(mine.value()),
-            ratio,
-            steps_ratio,
+            ratio: reference.ratio(mine),
+            steps_ratio: reference.steps_ratio(mine),
             to_zero,
-            within: within(CLOSE),
-            nearly_within: within(NEAR),
-            ratio_at_equal_passes: theirs.end().and_then(|end| {
+            within: within(mine, CLOSE),
+            nearly_within: within(mine, NEAR),
+            ratio_at_equal_passes: theirs.end().filter(|_| *judge == Judge::Objective).and_then(|end| {
                 let value = value_at(&mine.over_passes(), end.evaluations.passes())?;
                 reference.ratio_of(value)
             }),
-            test: metrics
-                .iter()
-                .find(|m| m.key.starts_with("test_"))
-                .and_then(|metric| Some(compare_tests(&metric.key, mine.test?, theirs.test?))),
+            test: test(mine),
             price: mine.price(),
             methods: methods.map(|((entrant, choice), curve)| of_entrant(entrant, choice, curve, &reference)).collect(),
             variations: variations
                 .iter()
                 .map(|variation| {
                     let curve = self.curve(&variation.method.label, &metrics)?;
-                    let ratio = reference.ratio(&curve);
                     Ok(VariationSummary {
                         parameter: variation.parameter.clone(),
                         default: variation.default,
                         setting: variation.value,
                         value: finite(curve.value()),
-                        ratio,
-                        within: is_within(ratio, reference.steps_ratio(&curve), to_zero, CLOSE),
+                        ratio: reference.ratio(&curve),
+                        within: within(&curve, CLOSE),
                     })
                 })
                 .collect::<Result<_, Error>>()?,
@@ -215,11 +228,12 @@ impl TaskRuns<'_> {
 struct Reference {
     best: Option<(f64, Vec<At>)>,
     start: f64,
+    judge: Judge,
 }
 
 impl Reference {
-    fn new(best: Option<&Trajectory>, start: f64) -> Self {
-        Self { best: best.map(|curve| (curve.value(), curve.over_steps())), start }
+    fn new(best: Option<&Trajectory>, start: f64, judge: Judge) -> Self {
+        Self { best: best.map(|curve| (curve.value(), curve.over_steps())), start, judge }
     }
     fn ratio_of(&self, value: f64) -> Option<f64> {
         self.best.as_ref().and_then(|(best, _)| ratio(value, *best, self.start))
@@ -228,15 +242,19 @@ impl Reference {
         self.ratio_of(curve.value())
     }
     fn steps_ratio(&self, curve: &Trajectory) -> Option<f64> {
+        if self.judge == Judge::Steps {
+            return self.ratio(curve);
+        }
         self.best.as_ref().and_then(|(value, best)| steps_ratio(&curve.over_steps(), best, *value, self.start))
     }
     fn to_zero(&self) -> bool {
-        self.best.as_ref().is_some_and(|(best, _)| goes_to_zero(*best, self.start))
+        self.judge == Judge::Steps || self.best.as_ref().is_some_and(|(best, _)| goes_to_zero(*best, self.start))
     }
 }
 
 fn of_entrant(entrant: &Entrant, choice: &Choice, curve: &Trajectory, reference: &Reference) -> EntrantSummary {
     let chosen = entrant.setting(choice);
+    let tried = choice.as_ref().map(|(tuning, _)| tuning.tried.clone()).unwrap_or_default();
     EntrantSummary {
         label: entrant.label.clone(),
         role: entrant.role,
@@ -247,15 +265,17 @@ fn of_entrant(entrant: &Entrant, choice: &Choice, curve: &Trajectory, reference:
         price: curve.price(),
         test: curve.test,
         failed: curve.failed,
-        at_edge: entrant.role == Role::Tuned
-            && chosen.is_some_and(|method| is_at_edge(&method.label, &entrant.settings)),
-        tried: choice.as_ref().map(|(tuning, _)| tuning.tried.clone()).unwrap_or_default(),
+        at_edge: chosen.is_some() && is_at_edge(&tried),
+        tried,
     }
 }
 
-/// Whether a setting is the first or the last of a grid.
-fn is_at_edge(label: &str, settings: &[MethodSpec]) -> bool {
-    settings.len() > 1 && [settings.first(), settings.last()].iter().flatten().any(|method| method.label == label)
+/// Whether the best setting of a grid, the first one, has its smallest or its largest rate.
+fn is_at_edge(tried: &[TriedSetting]) -> bool {
+    let rate = |trial: &TriedSetting| trial.setting.values().next().and_then(number);
+    let Some(best) = tried.first().and_then(rate) else { return false };
+    let rates = || tried.iter().filter_map(rate);
+    !(rates().any(|rate| rate < best) && rates().any(|rate| rate > best))
 }
 
 /// The hyperparameters that differ from the defaults.
@@ -308,26 +328,36 @@ mod tests {
         let failed = Outcome::Failed(Failure { seed: 2, error: "diverged".into() });
         let outcomes = [finished(0, &[8.0, 1.0, 0.5], 0.8), finished(1, &[8.0, 3.0, 0.1], 0.6), failed.clone()];
         // The optimum of a seed is its number, so that the objective is the gap plus this number.
-        let curve = Trajectory::new(&outcomes, 1, &metrics(), &|seed| seed as f64);
+        let curve = Trajectory::new(&outcomes, 1, Judge::Objective, &metrics(), &|seed| seed as f64);
         let end = *curve.end().unwrap();
         // The objectives after the first epoch are 1, 4 and infinity.
         assert_eq!((end.median, end.low, end.high, end.steps, end.evaluations.passes()), (4.0, 1.0, 4.0, 10.0, 20.0));
         assert_eq!((curve.failed, curve.points.len(), curve.price()), (1, 3, Some(1.0)));
         assert!(curve.test.is_some_and(|test| (test.mean - 0.7).abs() < 1e-15));
-        let lost = Trajectory::new(&[finished(0, &[8.0, 1.0], 0.8), failed.clone(), failed], 1, &metrics(), &|_| 0.0);
+        let outcomes = [finished(0, &[8.0, 1.0], 0.8), failed.clone(), failed];
+        let lost = Trajectory::new(&outcomes, 1, Judge::Objective, &metrics(), &|_| 0.0);
         assert!(lost.value().is_infinite() && finite(lost.value()).is_none());
     }
 
     #[test]
     fn the_reference_gives_ratios_of_values_and_steps() {
-        let curve = |gaps: &[f64]| Trajectory::new(&[finished(0, gaps, 0.5)], 2, &metrics(), &|_| 0.0);
+        let judged = |judge, gaps: &[f64]| Trajectory::new(&[finished(0, gaps, 0.5)], 2, judge, &metrics(), &|_| 0.0);
+        let curve = |gaps: &[f64]| judged(Judge::Objective, gaps);
         let best = curve(&[100.0, 10.0, 1.0]);
-        let reference = Reference::new(Some(&best), 100.0);
+        let reference = Reference::new(Some(&best), 100.0, Judge::Objective);
         let mine = curve(&[100.0, 1.0, 2.0, 0.5]);
         assert_eq!((reference.ratio(&mine), reference.steps_ratio(&mine)), (Some(2.0), Some(0.5)));
-        assert!(!reference.to_zero() && Reference::new(Some(&best), 1e7).to_zero());
-        let nothing = Reference::new(None, 100.0);
+        assert!(!reference.to_zero() && Reference::new(Some(&best), 1e7, Judge::Objective).to_zero());
+        let nothing = Reference::new(None, 100.0, Judge::Objective);
         assert_eq!((nothing.ratio(&mine), nothing.steps_ratio(&mine)), (None, None));
+        // By steps to 1e-3 of the start: 0.1 is reached after 10 and after 5 steps, and how far a run then goes has no
+        // effect. Epochs beyond those of all methods do not count.
+        let (best, mine) = (judged(Judge::Steps, &[100.0, 0.1, 0.01]), judged(Judge::Steps, &[100.0, 1e-4, 1e-4]));
+        let reference = Reference::new(Some(&best), 100.0, Judge::Steps);
+        assert_eq!((best.value(), mine.value()), (10.0, 5.0));
+        assert_eq!((reference.ratio(&mine), reference.steps_ratio(&mine)), (Some(0.5), Some(0.5)));
+        let late = judged(Judge::Steps, &[100.0, 10.0, 1.0, 0.1]);
+        assert!(late.value().is_infinite() && reference.ratio(&late).is_none() && reference.to_zero());
     }
 
     #[test]
@@ -343,15 +373,13 @@ mod tests {
 
     #[test]
     fn the_ends_of_a_grid_are_its_edges() {
-        let method = |label: &str| MethodSpec {
-            name: "sgd".into(),
-            label: label.into(),
-            hyperparameters: Parameters::new(),
-            varied: Vec::new(),
+        let grid = |rates: &[f64]| -> Vec<TriedSetting> {
+            let trial = |&rate: &f64| TriedSetting { setting: [("rate".into(), rate.into())].into(), score: Some(1.0) };
+            rates.iter().map(trial).collect()
         };
-        let settings = ["a", "b", "c"].map(method);
-        assert!(is_at_edge("a", &settings) && !is_at_edge("b", &settings) && is_at_edge("c", &settings));
-        assert!(!is_at_edge("a", &settings[..1]));
+        // The best one is first.
+        assert!(is_at_edge(&grid(&[1.0, 3.0, 2.0])) && is_at_edge(&grid(&[3.0, 2.0, 1.0])));
+        assert!(!is_at_edge(&grid(&[2.0, 3.0, 1.0])) && !is_at_edge(&[]));
     }
 
     #[test]

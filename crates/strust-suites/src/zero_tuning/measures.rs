@@ -7,6 +7,8 @@ pub(super) const ZERO: f64 = 1e-28;
 const TO_ZERO: f64 = 1e-6;
 /// The goal for the steps to a loss that goes to zero, relative to the best tuned baseline.
 const STEPS: f64 = 1.1;
+/// The share of the start to which the loss must fall on a task that is judged by steps.
+pub(super) const GOAL: f64 = 1e-3;
 /// The goal for the final objective, relative to the best tuned baseline.
 pub(super) const CLOSE: f64 = 1.05;
 /// The goal on all tasks.
@@ -34,6 +36,18 @@ pub(super) fn reach(curve: &[At], target: f64) -> Option<f64> {
     };
     let (cost, value) = curve[i];
     Some(before.0 + share(before.1, value, target) * (cost - before.0))
+}
+
+/// The steps to [`GOAL`] of the start; `None` if the curve does not get there.
+pub(super) fn steps_to_goal(curve: &[At]) -> Option<f64> {
+    reach(curve, GOAL * curve.first()?.1)
+}
+
+/// What a grid search minimizes on a task that is judged by steps: the [`steps_to_goal`]. A run that does not get there
+/// counts as later than all that do, by the factor that is missing at its end.
+pub(super) fn steps_score(curve: &[At]) -> f64 {
+    let (Some(&(_, start)), Some(&(steps, end))) = (curve.first(), curve.last()) else { return f64::INFINITY };
+    steps_to_goal(curve).unwrap_or(steps * (end / (GOAL * start)))
 }
 
 /// The value of a curve at a cost; `None` beyond its ends.
@@ -135,6 +149,19 @@ mod tests {
         let zero = [(0.0, 1.0), (10.0, 1e-28), (20.0, 1e-40)];
         near(steps_ratio(&zero, &zero, 1e-40, 1.0), 1.0);
         near(steps_ratio(&[(0.0, 1.0), (15.0, 1e-28)], &zero, 1e-40, 1.0), 1.5);
+    }
+
+    #[test]
+    fn runs_that_do_not_reach_the_goal_are_later_than_those_that_do() {
+        // On a logarithmic axis, half of the way from 100 to 1e-4 is 0.1.
+        let arrives = [(0.0, 100.0), (20.0, 1e-4)];
+        near(steps_to_goal(&arrives), 10.0);
+        near(Some(steps_score(&arrives)), 10.0);
+        let (close, far) = ([(0.0, 100.0), (20.0, 0.2)], [(0.0, 100.0), (20.0, 50.0)]);
+        assert_eq!((steps_to_goal(&close), steps_to_goal(&[])), (None, None));
+        near(Some(steps_score(&close)), 40.0);
+        near(Some(steps_score(&far)), 10000.0);
+        assert!(steps_score(&[]).is_infinite());
     }
 
     #[test]

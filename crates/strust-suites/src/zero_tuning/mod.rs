@@ -13,6 +13,7 @@ mod sections;
 
 use crate::tasks::{BenchmarkSpec, Contest, Rules, Task, competing_suite};
 use compare::{TaskRuns, Trajectory};
+use measures::steps_score;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -21,8 +22,12 @@ use std::{
 };
 use strust_lab::{
     Error,
-    analyze::outcome,
-    data::{benchmark::TaskSummary, plan::Plan, summary::Summary},
+    analyze::{Outcome, outcome},
+    data::{
+        benchmark::{Judge, TaskSummary},
+        plan::Plan,
+        summary::Summary,
+    },
     format::{csv_field, plain},
     registry::problems,
     run::optimum,
@@ -38,12 +43,32 @@ pub struct BenchmarkSuite {
 
 fn contest(plan: &SuitePlan<BenchmarkSuite>) -> Contest<'_, BenchmarkSuite> {
     let rules = Rules {
-        metric: |task| problems::metrics(&task.experiment.problems[0])[0].key.clone(),
-        scored: |outcome, _| outcome,
+        metric: |task| match task.judge {
+            Judge::Objective => objective_key(task),
+            Judge::Steps => "steps".into(),
+        },
+        scored: with_score,
         // A little longer, to see whether it arrives a little later.
         tested_epochs: |epochs| epochs + epochs.div_ceil(10),
     };
     Contest { plan, benchmark: &plan.suite.benchmark, rules }
+}
+
+/// The key of the metric that runs minimize.
+fn objective_key(task: &Task) -> String {
+    problems::metrics(&task.experiment.problems[0])[0].key.clone()
+}
+
+/// Adds the score of a task that is judged by steps to the last record.
+fn with_score(task: &Task, mut outcome: Outcome, name: &str) -> Outcome {
+    if let (Judge::Steps, Outcome::Finished(finished)) = (task.judge, &mut outcome) {
+        let key = objective_key(task);
+        let curve: Vec<_> = finished.epochs.iter().map(|at| (at.steps as f64, at.metrics[&key])).collect();
+        if let Some(last) = finished.epochs.last_mut() {
+            last.metrics.insert(name.into(), steps_score(&curve));
+        }
+    }
+    outcome
 }
 
 impl Suite for BenchmarkSuite {
@@ -60,7 +85,7 @@ impl Suite for BenchmarkSuite {
     /// One row per task and method.
     fn csv(summary: &Summary) -> String {
         let mut text = String::from(
-            "task,half,method,role,setting,value,ratio,steps_ratio,price,test_mean,test_std,failed,at_edge\n",
+            "task,half,judge,method,role,setting,value,ratio,steps_ratio,price,test_mean,test_std,failed,at_edge\n",
         );
         let number = |number: Option<f64>| number.map(|number| number.to_string()).unwrap_or_default();
         for task in &summary.tasks {
@@ -68,9 +93,10 @@ impl Suite for BenchmarkSuite {
                 let setting = method.setting.iter().flatten().map(|(key, value)| format!("{key}={}", plain(value)));
                 let _ = writeln!(
                     text,
-                    "{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                    "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                     csv_field(&task.name),
                     task.half.word(),
+                    task.judge.word(),
                     csv_field(&method.label),
                     method.role.word(),
                     csv_field(&setting.collect::<Vec<_>>().join(" ")),
@@ -107,7 +133,7 @@ fn compare(
 /// The optimum of every seed, if the records have the gap to it: methods are compared by the objective.
 fn optima(task: &Task, plan: &Plan) -> Result<BTreeMap<u64, f64>, Error> {
     let mut optima = BTreeMap::new();
-    if problems::metrics(&task.experiment.problems[0])[0].key != "objective_gap" {
+    if objective_key(task) != "objective_gap" {
         return Ok(optima);
     }
     for job in &plan.jobs {

@@ -3,13 +3,13 @@
 use super::{
     compare::Trajectory,
     figures::{CurveCost, curves as curves_of, parameters, performance_profile, sensitivity, values},
-    measures::{CLOSE, NEAR, ratio},
+    measures::{CLOSE, GOAL, NEAR, ratio},
 };
 use crate::prelude::*;
 use std::fmt::Write as _;
 use strust_lab::{
     data::{
-        benchmark::{EntrantSummary, Half, Role, SkippedTask, TaskSummary},
+        benchmark::{EntrantSummary, Half, Judge, Role, SkippedTask, TaskSummary},
         parameters::Parameters,
         summary::Spread,
     },
@@ -39,7 +39,8 @@ pub(super) fn all(
             ..section(
                 "results",
                 "Beside the best tuned baseline",
-                "A value is the training objective at the end, the median over seeds. The best tuned baseline is the best \
+                "A value is the training objective at the end, the median over seeds. Where the loss has no minimum, it is \
+                 the number of steps to 1e-3 of the objective at the start. The best tuned baseline is the best \
                  of all tuned ones on each task, each with the rate that was best on another seed. Values below 1e-28 of \
                  the start count as 1e-28 of the start.",
             )
@@ -52,7 +53,8 @@ pub(super) fn all(
                 ..section(
                     "sensitivity",
                     &format!("Sensitivity to the constants of {tested}"),
-                    "One constant is changed, the others have their defaults.",
+                    "One constant is changed, the others have their defaults. Where the loss has no minimum, the steps to \
+                     1e-3 of the start take the place of the final objective.",
                 )
             });
         }
@@ -82,12 +84,13 @@ pub(super) fn all(
         }
         sections.push(Section {
             tables: vec![tuning(tasks)],
+            checks: vec![edges(tasks)],
             ..section(
                 "tuning",
                 "The chosen rates",
-                "Each tuned baseline runs with every rate of its grid on a separate seed; the rate with the lowest final \
-                 objective is chosen. An asterisk marks the smallest or the largest rate of a grid: a rate outside of it may \
-                 be better.",
+                "Each tuned baseline runs with every rate of its grid on a separate seed; the rate with the lowest value \
+                 is chosen. If it is at an edge, the grid grows there. An asterisk marks a rate that is still the smallest \
+                 or the largest: a rate outside of the grid may be better.",
             )
         });
     }
@@ -174,14 +177,14 @@ impl<'a> Goal<'a> {
 fn checks(tasks: &[TaskSummary]) -> Vec<Check> {
     let within = |limit: f64| {
         let percent = plain_number((100.0 * (limit - 1.0)).round());
-        format!("final objective within {percent} % of the best tuned baseline")
+        format!("value within {percent} % of the best tuned baseline")
     };
     let mut goals = vec![
         Goal::new(within(CLOSE), MOST, true, |task| task.best_tuned.as_ref().map(|_| task.within)),
         Goal::new(within(NEAR), 1.0, true, |task| task.best_tuned.as_ref().map(|_| task.nearly_within)),
     ];
     for label in labels(tasks, &[Role::Untuned]) {
-        let name = format!("final objective not above that of {label}");
+        let name = format!("value not above that of {label}");
         goals.push(Goal::new(name, MOST, false, move |task| Some(is_ahead(task, &label))));
     }
     let name = "test metric not worse by more than a standard deviation";
@@ -202,12 +205,14 @@ fn is_ahead(task: &TaskSummary, label: &str) -> bool {
 fn findings(tasks: &[TaskSummary]) -> Vec<String> {
     let tested = label_of(tasks);
     let tuned = tasks[0].methods.iter().filter(|method| method.role == Role::Tuned);
-    let rates: Vec<usize> = tuned.map(|method| method.tried.len()).collect();
+    let rates = || tasks.iter().flat_map(|task| with_role(task, Role::Tuned)).map(|method| method.tried.len());
     let mut findings = vec![format!(
-        "{tested} has the same setting on all {}. {} were tuned for each task, with {} in total.",
+        "{tested} has the same setting on all {}. {} were tuned for each task, with {} to {} each: {} of grid searches in total.",
         plural(tasks.len(), "task"),
-        plural(rates.len(), "baseline"),
-        plural(rates.iter().sum(), "rate")
+        plural(tuned.count(), "baseline"),
+        rates().min().unwrap_or(0),
+        plural(rates().max().unwrap_or(0), "rate"),
+        plural(rates().sum(), "setting")
     )];
     let behind: Vec<String> = tasks
         .iter()
@@ -221,10 +226,19 @@ fn findings(tasks: &[TaskSummary]) -> Vec<String> {
     );
     if !behind.is_empty() {
         let behind = behind.join(", ");
-        let _ =
-            write!(sentence, " It does not on {behind}; the factor is the final objective over the best tuned one.");
+        let _ = write!(sentence, " It does not on {behind}; the factor is its value over the best tuned one.");
     }
     findings.push(sentence);
+    let by_steps = tasks.iter().filter(|task| task.judge == Judge::Steps);
+    let by_steps: Vec<&str> = by_steps.map(|task| task.name.as_str()).collect();
+    if !by_steps.is_empty() {
+        findings.push(format!(
+            "On {} the loss has no minimum, so the final objective only depends on how far a method goes. There, grid \
+             searches and comparisons use the steps to {GOAL} of the start, and the test metric must not be worse by more \
+             than a standard deviation.",
+            by_steps.join(", ")
+        ));
+    }
     let overfits = |task: &&TaskSummary| {
         task.test.as_ref().is_some_and(|test| !test.holds) && task.ratio.is_some_and(|ratio| ratio < 1.0)
     };
@@ -274,16 +288,19 @@ fn ratios(tasks: &[TaskSummary]) -> Table {
             task.name.clone(),
             task.half.word().into(),
             best.map_or(NOTHING.into(), |best| best.method.clone()),
-            best.map_or(NOTHING.into(), |best| scientific(best.value)),
+            best.map_or(NOTHING.into(), |best| task.judge.with_unit(scientific(best.value))),
         ];
-        let cell =
-            |method: &EntrantSummary| if method.value.is_none() { "failed".into() } else { or_nothing(method.ratio) };
+        let cell = |method: &EntrantSummary| match (method.value, task.judge) {
+            (Some(_), _) => or_nothing(method.ratio),
+            (None, Judge::Steps) if method.failed == 0 && method.setting.is_some() => "never".into(),
+            (None, _) => "failed".into(),
+        };
         row.extend(roles.iter().flat_map(|role| with_role(task, *role)).map(cell));
         row
     };
     Table::new(
-        "The final objective of every method over that of the best tuned baseline; 1 is as good, less is better",
-        "task | half | best tuned | objective",
+        "The value of every method over that of the best tuned baseline; 1 is as good, less is better",
+        "task | half | best tuned | its value",
         tasks.iter().map(row).collect(),
     )
     .and_columns(labels(tasks, &roles))
@@ -388,9 +405,18 @@ fn tuning(tasks: &[TaskSummary]) -> Table {
     let row = |task: &TaskSummary| {
         std::iter::once(task.name.clone()).chain(with_role(task, Role::Tuned).map(chosen)).collect()
     };
-    let edges = tasks.iter().flat_map(|task| &task.methods).filter(|method| method.at_edge).count();
-    let caption = format!("The rate of each tuned baseline; {} at the edge of the grid", plural(edges, "rate"));
-    Table::new(caption, "task", tasks.iter().map(row).collect()).and_columns(labels(tasks, &[Role::Tuned]))
+    Table::new("The rate of each tuned baseline", "task", tasks.iter().map(row).collect())
+        .and_columns(labels(tasks, &[Role::Tuned]))
+}
+
+/// How many chosen rates are at an edge.
+fn edges(tasks: &[TaskSummary]) -> Check {
+    let tuned = || tasks.iter().flat_map(|task| with_role(task, Role::Tuned).map(move |method| (task, method)));
+    let at_edge = || tuned().filter(|(_, method)| method.at_edge);
+    let names: Vec<String> = at_edge().map(|(task, method)| format!("{} on {}", method.label, task.name)).collect();
+    let names = if names.is_empty() { String::new() } else { format!(": {}", names.join("; ")) };
+    let why = format!("{} of {}{names}", at_edge().count(), plural(tuned().count(), "chosen rate"));
+    Check::at_most("chosen rates at the edge of their grid", at_edge().count() as f64, 0.0, why)
 }
 
 /// A setting without the names of its parameters if there is only one.
@@ -408,6 +434,7 @@ fn overview(tasks: &[TaskSummary]) -> Table {
             task.name.clone(),
             task.title.clone(),
             task.half.word().into(),
+            task.judge.word().into(),
             task.problem.clone(),
             task.epochs.to_string(),
             task.batch.to_string(),
@@ -416,7 +443,7 @@ fn overview(tasks: &[TaskSummary]) -> Table {
     };
     Table::new(
         format!("{} ran", plural(tasks.len(), "task")),
-        "task | title | half | problem | epochs | batch | steps",
+        "task | title | half | judged by | problem | epochs | batch | steps",
         tasks.iter().map(row).collect(),
     )
 }
@@ -463,6 +490,7 @@ mod tests {
             title: name.into(),
             half,
             problem: String::new(),
+            judge: Judge::Objective,
             epochs: 1,
             batch: 1,
             steps: 1,
@@ -512,6 +540,7 @@ mod tests {
             (2.0 / 3.0, 0.8, false),
             (0.5, 0.8, false),
             (1.0, 0.8, true),
+            (0.0, 0.0, true),
         ];
         assert_eq!(found, expected, "{checks:#?}");
         assert_eq!(checks[0].why, "2 of 4 tasks (development 1 of 2, test 1 of 2); not on b, d");

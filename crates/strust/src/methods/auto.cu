@@ -40,12 +40,12 @@ struct Verdict {
 
 __device__ bool is_finite(double number) { return number * 0.0 == 0.0; }
 
-// r̄, the noise and what the average remembers, after the distance and ½‖g − gₗₐₛₜ‖².
+// r̄², the noise and what the average remembers, after the squared distance and ½‖g − gₗₐₛₜ‖².
 __device__ void measure(Learned& n, double distance, double difference) {
   double steps = n.accepted, window = 0.5 * WINDOW;
   n.distance = fmax(n.distance, distance);
   if (steps == 0.0) return;
-  n.noise += fmin(NOISE_MEMORY / (steps + NOISE_MEMORY - 1.0), 1.0) * (difference - n.noise);
+  n.noise += fmin(MEMORY / (steps + MEMORY - 1.0), 1.0) * (difference - n.noise);
   n.recent_noise += (difference - n.recent_noise) / fmin(window, steps);
   if (steps <= window) {
     n.least_noise = n.recent_noise;
@@ -56,26 +56,46 @@ __device__ void measure(Learned& n, double distance, double difference) {
   }
 }
 
+// The share of the next point in the average.
+__device__ double share_of(const Learned& n, const Settings& s) { return (s.power + 1.0) / (n.remembered + s.power + 1.0); }
+
 // a, or `first` at the first step.
 __device__ double next_size(const Learned& n, const Settings& s, double first) {
-  double a = n.size > 0.0 ? GROWTH * n.size : first;
-  if (n.curvature > 0.0) a = fmin(a, s.gamma * n.trust / n.curvature);
+  double a = n.size > 0.0 ? GROWTH * n.size : first, c = share_of(n, s), beta = s.momentum;
+  double middle = (2.0 - c) / (2.0 * (1.0 - beta) + c * (2.0 * beta - 1.0));
+  if (n.curvature > 0.0) a = fmin(a, s.gamma * middle * n.trust / n.curvature);
   if (n.accepted >= FEW && n.noise > 0.0)
-    a = fmin(a, s.noise * n.distance / sqrt((n.accepted + 1.0) * n.noise));
+    a = fmin(a, s.noise * sqrt(n.distance / (n.noise * sqrt(n.accepted + 1.0))));
   return a;
 }
 
+// After a trial that shows the curvature `seen`: κ.
+__device__ void learn_curvature(Learned& n, double seen) {
+  double known = n.curvature;
+  if (known > 0.0) {
+    double share = MEMORY / (n.accepted + MEMORY), h = fmin(fmax(seen, 0.0), OUTLIER * known);
+    n.mean_curvature += share * (h - n.mean_curvature);
+    n.square_curvature += share * (h * h - n.square_curvature);
+    // A mean of 0 shows no curvature: it is not known again.
+    n.curvature = n.mean_curvature > 0.0 ? n.square_curvature / n.mean_curvature : 0.0;
+  } else if (seen > 0.0) {
+    n.curvature = n.mean_curvature = seen;
+    n.square_curvature = seen * seen;
+  }
+}
+
 // After an accepted step: γₖ.
-__device__ void learn_trust(Learned& n, double gamma, double balance) {
+__device__ void learn_trust(Learned& n, double balance) {
   n.balance += fmin(fmax(balance, -OUTLIER), OUTLIER);
-  if (fmod(n.accepted, WINDOW) != 0.0) return;
-  double mean = n.balance / WINDOW;
-  if (mean > CIRCLES) {
-    n.trust = fmax(0.5 * n.trust, fmin(LEAST / gamma, 1.0));
+  n.balances += 1.0;
+  if (n.balances < fmax(WINDOW, n.accepted / MEMORY)) return;
+  double mean = n.balance / n.balances;
+  if (mean > CIRCLES && n.recent_noise < VANISHES * n.noise) {
+    n.trust *= 0.5;
   } else if (mean < ADVANCES) {
     n.trust = fmin(sqrt(2.0) * n.trust, 1.0);
   }
-  n.balance = 0.0;
+  n.balance = n.balances = 0.0;
 }
 
 // Accepts or rejects, and learns. `slope` is gᵀΔ, `square` is ΔᵀDΔ.
@@ -93,12 +113,7 @@ __device__ Verdict judge(const Proposal& p, const Settings& s, double f0, double
   bool overflow = s.scaled > 0.0 && is_finite(f0), averaged = known.at_average > 0.0;
   bool fails = !fine && !overflow, retreats = fails && !averaged && !ended;
   Numbers n = accept ? p.measured : known;
-  n.curvature = kappa;
-  if (sees) {
-    double bounded = fmin(fmax(seen, 0.0), OUTLIER * kappa);
-    double share = bounded > kappa ? UPWARDS : DOWNWARDS;
-    n.curvature = kappa > 0.0 ? kappa + share * (bounded - kappa) : fmax(seen, 0.0);
-  }
+  if (sees) learn_curvature(n, seen);
   n.size = accept ? p.a : tried ? p.a / SHRINK : retreats ? known.size / SHRINK : known.size;
   n.at_average = retreats || (averaged && !accept);
   n.steps = known.steps + 1.0;
@@ -106,7 +121,7 @@ __device__ Verdict judge(const Proposal& p, const Settings& s, double f0, double
   if (accept) {
     n.accepted += 1.0;
     n.remembered += 1.0;
-    learn_trust(n, s.gamma, p.b);
+    learn_trust(n, p.b);
   }
   return {accept, retreats, n};
 }
@@ -172,7 +187,7 @@ extern "C" __global__ void auto_gradient(In gradient, In root, const Settings* s
   write_share(sums, shares);
 }
 
-// ‖y − x₀‖² in D, ‖g − gₗₐₛₜ‖² and ‖g‖² in D⁻¹, gᵀ(z − x), ‖d‖².
+// ‖y − x₀‖² in D, ‖g − gₗₐₛₜ‖² and ‖g‖² in D⁻¹, gᵀ(z − x).
 extern "C" __global__ void auto_metric(In gradient, In root, In x, In z, In start, In last, const Settings* settings,
                                        const Numbers* numbers, const double* before, double* shares, Proposal* proposal,
                                        int count) {
@@ -190,32 +205,32 @@ extern "C" __global__ void auto_metric(In gradient, In root, In x, In z, In star
     }
   }
   __syncthreads();
-  double sums[5] = {};
+  double sums[4] = {};
   FOR_EACH_ELEMENT(i) {
     Real g = gradient[i], D = metric(new_root(root[i], g, s), correction, floor);
-    double moved = lerp(z[i], x[i], static_cast<Real>(s.momentum)) - start[i], change = g - last[i], d = g / D;
+    double moved = lerp(z[i], x[i], static_cast<Real>(s.momentum)) - start[i], change = g - last[i];
     sums[0] += moved * moved * D;
     sums[1] += change * change / D;
-    sums[2] += g * d;
+    sums[2] += g * (g / D);
     sums[3] += static_cast<double>(g) * (z[i] - x[i]);
-    sums[4] += d * d;
   }
   write_share(sums, shares);
 }
 
-// Chooses a, writes the trial y', and adds gᵀΔ, ‖Δ‖² in D, and ‖Δ‖². `size_of_start` is 1 + ‖x₀‖.
+// Chooses a, writes the trial y', and adds gᵀΔ, ‖Δ‖² in D, and ‖Δ‖².
 extern "C" __global__ void auto_propose(Out y, In gradient, In root, In x, In z, In decay, const Settings* settings,
-                                        const Numbers* numbers, const double* size_of_start, const double* before,
+                                        const Numbers* numbers, const double* value, const double* before,
                                         double* shares, Proposal* proposal, int count) {
   __shared__ double a, c, correction, floor;
   Settings s = *settings;
-  double totals[5];
+  double totals[4];
   read_shares(totals, before);
   if (threadIdx.x == 0) {
     Numbers n = *numbers;
-    measure(n, sqrt(totals[0]), 0.5 * totals[1]);
-    a = next_size(n, s, FIRST * *size_of_start / sqrt(totals[4]));
-    c = (s.power + 1.0) / (n.remembered + s.power + 1.0);
+    measure(n, totals[0], 0.5 * totals[1]);
+    double f0 = *value;
+    a = next_size(n, s, FIRST * (f0 == 0.0 ? 1.0 : fabs(f0)) / totals[2]);
+    c = share_of(n, s);
     correction = proposal->correction;
     floor = proposal->floor;
     if (blockIdx.x == 0) {

@@ -4,7 +4,7 @@
 
 use super::{
     Measurement, Method,
-    controller::{Learned, SizeRule, TrialNumbers},
+    controller::{Follow, Learned, TrialNumbers, middle_of_stable},
     finite,
 };
 use crate::{
@@ -23,10 +23,10 @@ use std::mem::swap;
 config! {
     /// Configuration of [`Auto`]. The defaults are meant for every problem. They have no unit.
     pub struct AutoConfig for "auto" {
-        /// Longest step of z, γ: in multiples of the minimum 1/κ of the model along its direction.
-        pub gamma: f64 = 5.0, Number(Range::above(0.0));
-        /// Length of a step of z against noise, q: in multiples of r̄/√(k·n), the best fixed length of k steps in theory.
-        pub noise: f64 = 2.0, Number(Range::above(0.0));
+        /// Longest step of z, γ: in multiples of the middle of the stable range, which is 10/κ for long averages.
+        pub gamma: f64 = 0.7, Number(Range::above(0.0));
+        /// Length of a step of z against noise, q: in multiples of r̄/√(n·√k).
+        pub noise: f64 = 0.7, Number(Range::above(0.0));
         /// Where gradients are taken, β: between z (0) and the average x (1).
         pub momentum: f64 = 0.9, Number(Range::from_to(0.0, 1.0));
         /// Power r of the weights of the average: while the noise stays the same, step k counts in proportion to kʳ.
@@ -51,26 +51,26 @@ config! {
 /// D = √(mean of g∘g) + ε·(its mean)            over about 1/(1−β₂) steps
 /// d = D⁻¹g
 /// n = mean of ½‖g − gₗₐₛₜ‖² in D⁻¹;   r̄ = largest ‖y − x₀‖ in D
-/// a = min(γₖ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ)
+/// a = min(γₖ·Γ/κ, q·r̄/√(n·√k), 1.5·aₗₐₛₜ)       Γ = (2 − c)/(2(1 − β) + c(2β − 1))
 /// z' = (z − a·d)/(1 + a·λ);   x' = x + c(z' − x), c = (r+1)/(m+r+1);   y' = z' + β(x' − z')
-/// f₁ = f(y') on the same sample;   Δ = y' − y;   κₛₑₑₙ = 2(f₁ − f₀ − gᵀΔ)/ΔᵀDΔ
-/// accept if f₁ ≤ f₀ or κₛₑₑₙ ≤ 3κ; otherwise only a and κ change
+/// f₁ = f(y') on the same sample;   Δ = y' − y;   h = 2(f₁ − f₀ − gᵀΔ)/ΔᵀDΔ
+/// κ = (mean of h²)/(mean of h)                 over about the last quarter of the steps
+/// accept if f₁ ≤ f₀ or h ≤ 3κ; otherwise only a and κ change
 /// ```
 ///
 /// m is the number of steps that the average remembers. It grows by 1 with each step, and is multiplied by the root of
 /// n'/n whenever the noise falls from n to a new minimum n': points made with less noise count more. So the average
 /// follows z quickly where the data interpolate.
 ///
-/// The first bound of a is the trust region's: γₖ times the minimum of the model. γₖ is at most γ, and at least 2. It
-/// follows the mean of the balance b = gᵀ(z − x)/(a·gᵀd) over 100 steps. Where z only wanders around the average, b is ½ in the mean,
-/// whatever the length of the steps (the fluctuation–dissipation relation), and shorter steps bring z closer: γₖ is
-/// halved. Where z still advances, b is small, and γₖ grows back to γ.
+/// The first bound of a is the trust region's. 2Γ/κ is the longest stable step, if the curvature h is random and κ is
+/// E(h²)/E(h). γₖ is at most γ. It follows the mean of the balance b = gᵀ(z − x)/(a·gᵀd). Where z only wanders around the
+/// average, b is ½ in the mean, whatever the length of the steps (the fluctuation–dissipation relation). If the noise
+/// vanishes there, shorter steps bring z closer: γₖ is halved. Where z still advances, b is small, and γₖ grows back to γ.
 ///
-/// The second bound makes steps shorter
-/// like 1/√k where gradients are noisy, and vanishes where the data interpolate.
+/// The second bound makes steps shorter like k^−¼ where gradients are noisy, and vanishes where the data interpolate.
 ///
-/// Multiplying f by a power of 4 changes no bit of the iterates. Measuring x in another unit changes only the length of
-/// the first step, 10⁻³(1 + ‖x₀‖), and what follows from it: a step that is 10⁶ times too short costs 35 steps.
+/// Multiplying f or x by a power of 2 changes no bit of the iterates, apart from that power. The first step promises to
+/// reduce f by a thousandth.
 ///
 /// With γ = 1, β = 0, D = 1, κ = 1 and without noise the step is that of [`Str`](super::Str) inside its region.
 ///
@@ -177,7 +177,6 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
     }
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         let AutoConfig { gamma, noise, momentum, power, beta2, epsilon, weight_decay } = *self.config;
-        let rule = SizeRule::new(gamma, noise);
         let AutoState { x, z, start, gradient: last, root, learned, k } = state;
         let space = self.scratch.get_or_insert_with(|| std::array::from_fn(|_| x.zeros_like()));
         let [y, g, new_root, metric, d, new_z, new_x, trial] = space;
@@ -206,18 +205,20 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
         metric.set_affine(correction, new_root, epsilon * mean);
         d.set_quotient(g, metric);
 
-        // r̄ and n
+        // r̄² and n
         trial.set_sum(y, -1.0, start);
-        let distance = trial.weighted_norm_squared(metric).sqrt();
+        let distance = trial.weighted_norm_squared(metric);
         trial.set_sum(g, -1.0, last);
         new_z.set_quotient(trial, metric);
         let measured = learned.with_measured(distance, 0.5 * trial.dot(new_z));
 
-        let first = || Learned::first_length(start.norm()) / d.norm();
-        let a = measured.next_size(&rule).unwrap_or_else(first);
         let c = measured.noise.share(power);
+        let longest = gamma * middle_of_stable(momentum, c);
+        let a = measured.next_size(longest, measured.longest_against_noise(noise));
+        let slope = g.dot(d);
+        let a = a.unwrap_or_else(|| Learned::first_size(f0.value, slope));
         trial.set_sum(z, -1.0, x);
-        let balance = g.dot(trial) / (a * g.dot(d));
+        let balance = g.dot(trial) / (a * slope);
         new_z.set_sum(z, -a, d);
         if weight_decay > 0.0 {
             new_z.scale((1.0 + a * weight_decay).recip());
@@ -228,14 +229,15 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
 
         // Δ, in the place of d
         d.set_sum(trial, -1.0, y);
-        let accepted = learned.judge(&rule, &TrialNumbers::of(f0, f1, g.dot(d), d.weighted_norm_squared(metric)));
+        let accepted =
+            learned.judge(Follow::Moments, &TrialNumbers::of(f0, f1, g.dot(d), d.weighted_norm_squared(metric)));
         let length = d.norm();
         let verdict = if accepted {
             swap(x, new_x);
             swap(z, new_z);
             swap(root, new_root);
             swap(last, g);
-            learned.accept(&rule, &measured, a, balance);
+            learned.accept(&measured, a, balance);
             Verdict::Accepted
         } else {
             learned.reject(a);

@@ -17,9 +17,8 @@ macro_rules! constants {
 
 // These are not settings. docs/auto.md shows what each of them changes.
 constants! {
-    /// The length of the first step, relative to 1 + ‖x₀‖. This is the only place where the unit of x enters: nothing is
-    /// known yet, and x₀ may be 0. A step that is too short grows by [`GROWTH`] each time; one that is too long is
-    /// rejected.
+    /// The decrease of f that the linear model of the first step promises, relative to |f|. Nothing is known yet about
+    /// lengths. A step that is too short grows by [`GROWTH`] each time; one that is too long is rejected.
     FIRST = 1e-3;
     /// A step size is at most this multiple of the last one.
     GROWTH = 1.5;
@@ -28,23 +27,20 @@ constants! {
     /// A curvature above this multiple of κ, or a balance beyond this, is an outlier. It counts as this much only. A step
     /// that increases f is accepted if the curvature that it saw is no outlier.
     OUTLIER = 3.0;
-    /// The share of a larger curvature in the new κ. It is large, because an underestimate makes steps too long.
-    UPWARDS = 0.2;
-    /// The share of a smaller curvature in the new κ. It is small, because most batches are harmless, and a few are not.
-    DOWNWARDS = 0.01;
-    /// The noise is a mean over about the last quarter of the steps: 1 over this.
-    NOISE_MEMORY = 4.0;
+    /// Curvature and noise are means over about the last quarter of the steps: 1 over this.
+    MEMORY = 4.0;
     /// A mean needs this many steps: before, the noise does not limit a step; and where the noise falls, the average still
     /// remembers as many.
     FEW = 10.0;
-    /// γₖ can change after this many accepted steps. The recent noise is a mean over about half of them.
+    /// γₖ can change after this many accepted steps, or a quarter of them if that is more. The recent noise is a mean over
+    /// about half of this.
     WINDOW = 100.0;
-    /// Above this mean balance, z goes around the average: γₖ becomes half as large.
+    /// Above this mean balance, z goes around the average: γₖ becomes half as large where the noise vanishes.
     CIRCLES = 0.45;
     /// Below this mean balance, z still advances: γₖ grows by √2, so that two windows undo a halving.
     ADVANCES = 0.3;
-    /// γₖ stays at this or more. From 2/κ on, the model no longer descends.
-    LEAST = 2.0;
+    /// The noise vanishes where its recent mean is below this share of the long one.
+    VANISHES = 0.75;
 }
 
 /// The noise of successive gradients, from half the square of their differences.
@@ -69,7 +65,7 @@ impl Noise {
     /// Learns from ½‖g − gₗₐₛₜ‖² after `steps` steps, at least one. The caller adds 1 to m if the step is accepted.
     pub(super) fn learn(&mut self, steps: u64, difference: f64) {
         let (steps, window) = (steps as f64, 0.5 * WINDOW);
-        self.mean += (NOISE_MEMORY / (steps + NOISE_MEMORY - 1.0)).min(1.0) * (difference - self.mean);
+        self.mean += (MEMORY / (steps + MEMORY - 1.0)).min(1.0) * (difference - self.mean);
         self.recent += (1.0 / window.min(steps)) * (difference - self.recent);
         if steps <= window {
             self.least = self.recent;
@@ -92,20 +88,23 @@ pub struct Learned {
     pub(crate) accepted: u64,
     /// κ, the curvature of the model; `None` until a trial has shown one.
     pub(crate) curvature: Option<f64>,
+    /// The mean of the curvatures that the trials showed, and of their squares.
+    pub(crate) curvatures: (f64, f64),
     /// n, the noise of the gradients, and m, the number of steps that the average remembers.
     pub(crate) noise: Noise,
-    /// r̄, the largest distance from the start.
+    /// r̄², the square of the largest distance from the start.
     pub(crate) distance: f64,
     /// The last step size a, or a quarter of it after a rejection; `None` before the first step.
     pub(crate) size: Option<f64>,
     /// γₖ/γ, at most 1.
     pub(crate) trust: f64,
-    /// The sum of the balances b since γₖ could last change.
+    /// The sum of the balances b since γₖ could last change, and their number.
     pub(crate) balance: f64,
+    pub(crate) balances: f64,
     /// Whether no step was accepted since z was last moved to the average. At the start it is there.
     pub(crate) at_average: bool,
 }
-crate::saved!([] Learned { accepted, curvature, noise, distance, size, trust, balance | pull, at_average });
+crate::saved!([] Learned { accepted, curvature, curvatures, noise, distance, size, trust, balance, balances, at_average });
 
 impl Default for Learned {
     /// At the start nothing is known.
@@ -113,34 +112,26 @@ impl Default for Learned {
         Self {
             accepted: 0,
             curvature: None,
+            curvatures: (0.0, 0.0),
             noise: Noise::default(),
             distance: 0.0,
             size: None,
             trust: 1.0,
             balance: 0.0,
+            balances: 0.0,
             at_average: true,
         }
     }
 }
 
-/// What a method may choose.
+/// How κ follows the curvatures that the trials show.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SizeRule {
-    /// Longest step γ, in multiples of the model's minimum 1/κ.
-    pub gamma: f64,
-    /// Length q of a step against noise, in multiples of r̄/√(k·n).
-    pub noise: f64,
-    /// From this many steps on, noise limits a step.
-    pub noise_from: f64,
-    /// The share of a smaller curvature in the new κ.
-    pub downwards: f64,
-}
-
-impl SizeRule {
-    /// The rule of a method that averages.
-    pub const fn new(gamma: f64, noise: f64) -> Self {
-        Self { gamma, noise, noise_from: FEW, downwards: DOWNWARDS }
-    }
+pub(super) enum Follow {
+    /// κ = E(h²)/E(h) over about the last quarter of the steps. Where the curvature h is random, steps of the size a
+    /// contract the mean square of the distance if a < 2E(h)/E(h²).
+    Moments,
+    /// κ moves by a share of a larger or smaller curvature.
+    Shares { upwards: f64, downwards: f64 },
 }
 
 /// What a trial shows.
@@ -164,14 +155,23 @@ impl TrialNumbers {
     }
 }
 
+/// The middle of the stable range of steps, in multiples of 1/κ, for gradients at y = z + β(x − z) and an average with the
+/// share c of the next point.
+///
+/// On a quadratic function, z' = z − aκ·y and x' = x + c(z' − x) is stable for aκ < 2(2 − c)/(2(1 − β) + c(2β − 1)). This
+/// is 2 for β = 0, and 2/(1 − β) where the average remembers many steps.
+pub(super) fn middle_of_stable(momentum: f64, share: f64) -> f64 {
+    (2.0 - share) / (2.0 * (1.0 - momentum) + share * (2.0 * momentum - 1.0))
+}
+
 impl Learned {
-    /// ‖Δ‖ of the first step of z.
-    pub(super) fn first_length(norm_of_start: f64) -> f64 {
-        FIRST * (1.0 + norm_of_start)
+    /// The size of the first step, after f and gᵀd. The unit of f cancels, and so does that of x.
+    pub(super) fn first_size(value: f64, slope: f64) -> f64 {
+        FIRST * if value == 0.0 { 1.0 } else { value.abs() } / slope
     }
 
-    /// With what a step measures before its trial: the distance from the start and ½‖g − gₗₐₛₜ‖², which counts from the
-    /// second step on.
+    /// With what a step measures before its trial: the squared distance from the start and ½‖g − gₗₐₛₜ‖², which counts
+    /// from the second step on.
     pub(super) fn with_measured(mut self, distance: f64, difference: f64) -> Self {
         self.distance = self.distance.max(distance);
         if self.accepted > 0 {
@@ -180,21 +180,21 @@ impl Learned {
         self
     }
 
-    /// a = min(γₖ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ); `None` at the first step.
-    pub(super) fn next_size(&self, rule: &SizeRule) -> Option<f64> {
-        let mut a = GROWTH * self.size?;
-        if let Some(curvature) = self.curvature {
-            a = a.min(rule.gamma * self.trust / curvature);
-        }
+    /// a = min(γₖ/κ, the bound by noise, 1.5·aₗₐₛₜ); `None` at the first step.
+    pub(super) fn next_size(&self, gamma: f64, by_noise: f64) -> Option<f64> {
+        let by_curvature = self.curvature.map_or(f64::INFINITY, |curvature| gamma * self.trust / curvature);
+        Some((GROWTH * self.size?).min(by_curvature).min(by_noise))
+    }
+
+    /// q·r̄/√(n·√k), the bound of a step by noise. The squares make it free of rounding in other units of x.
+    pub(super) fn longest_against_noise(&self, q: f64) -> f64 {
         let (accepted, noise) = (self.accepted as f64, self.noise.mean);
-        if accepted >= rule.noise_from && noise > 0.0 {
-            a = a.min(rule.noise * self.distance / ((accepted + 1.0) * noise).sqrt());
-        }
-        Some(a)
+        let known = accepted >= FEW && noise > 0.0;
+        if known { q * (self.distance / (noise * (accepted + 1.0).sqrt())).sqrt() } else { f64::INFINITY }
     }
 
     /// Whether a trial is accepted. Learns κ from it.
-    pub(super) fn judge(&mut self, rule: &SizeRule, trial: &TrialNumbers) -> bool {
+    pub(super) fn judge(&mut self, follow: Follow, trial: &TrialNumbers) -> bool {
         let TrialNumbers { descends, beyond, rounding, square } = *trial;
         if !beyond.is_finite() {
             return false;
@@ -204,30 +204,51 @@ impl Learned {
         let expected = self.curvature.zip(curvature).is_some_and(|(known, seen)| seen <= OUTLIER * known);
         if let Some(seen) = curvature {
             self.curvature = match self.curvature {
-                None => Some(seen).filter(|&seen| seen > 0.0),
-                Some(known) => {
-                    let seen = seen.clamp(0.0, OUTLIER * known);
-                    Some(known + if seen > known { UPWARDS } else { rule.downwards } * (seen - known))
-                }
+                None => self.first_curvature(seen),
+                Some(known) => self.next_curvature(follow, known, seen.clamp(0.0, OUTLIER * known)),
             };
         }
         descends || expected
     }
 
+    fn first_curvature(&mut self, seen: f64) -> Option<f64> {
+        let first = Some(seen).filter(|&seen| seen > 0.0)?;
+        self.curvatures = (first, first * first);
+        Some(first)
+    }
+
+    /// `None` if all curvatures in the mean are 0, as at a start where the model is concave.
+    fn next_curvature(&mut self, follow: Follow, known: f64, seen: f64) -> Option<f64> {
+        match follow {
+            Follow::Moments => {
+                let share = MEMORY / (self.accepted as f64 + MEMORY);
+                let (mean, square) = &mut self.curvatures;
+                *mean += share * (seen - *mean);
+                *square += share * (seen * seen - *square);
+                (*mean > 0.0).then(|| *square / *mean)
+            }
+            Follow::Shares { upwards, downwards } => {
+                Some(known + if seen > known { upwards } else { downwards } * (seen - known))
+            }
+        }
+    }
+
     /// After an accepted step of the size a with the balance b, whose measurements are in `measured`. Learns γₖ.
-    pub(super) fn accept(&mut self, rule: &SizeRule, measured: &Self, a: f64, balance: f64) {
-        *self = Self { curvature: self.curvature, size: Some(a), at_average: false, ..*measured };
+    pub(super) fn accept(&mut self, measured: &Self, a: f64, balance: f64) {
+        let Self { curvature, curvatures, .. } = *self;
+        *self = Self { curvature, curvatures, size: Some(a), at_average: false, ..*measured };
         self.accepted += 1;
         self.noise.remembered += 1.0;
         self.balance += balance.clamp(-OUTLIER, OUTLIER);
-        if self.accepted.is_multiple_of(WINDOW as u64) {
-            let mean = self.balance / WINDOW;
-            if mean > CIRCLES {
-                self.trust = (0.5 * self.trust).max((LEAST / rule.gamma).min(1.0));
+        self.balances += 1.0;
+        if self.balances >= WINDOW.max(self.accepted as f64 / MEMORY) {
+            let mean = self.balance / self.balances;
+            if mean > CIRCLES && self.noise.recent < VANISHES * self.noise.mean {
+                self.trust *= 0.5;
             } else if mean < ADVANCES {
                 self.trust = (SQRT_2 * self.trust).min(1.0);
             }
-            self.balance = 0.0;
+            (self.balance, self.balances) = (0.0, 0.0);
         }
     }
 
@@ -260,12 +281,13 @@ impl Learned {
         self.size
     }
     /// The constants by name, for the versions on a device.
-    /// The constants by name.
     pub const CONSTANTS: &'static [(&'static str, f64)] = CONSTANTS;
     /// The names of the [`numbers`](Self::numbers).
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 14] = [
         "accepted",
         "curvature",
+        "mean_curvature",
+        "square_curvature",
         "noise",
         "recent_noise",
         "least_noise",
@@ -274,33 +296,41 @@ impl Learned {
         "size",
         "trust",
         "balance",
+        "balances",
         "at_average",
     ];
 
     /// As plain numbers. An unknown curvature or size is 0.
     #[must_use]
-    pub fn numbers(&self) -> [f64; 11] {
-        let Self { accepted, curvature, noise, distance, size, trust, balance, at_average } = *self;
+    pub fn numbers(&self) -> [f64; 14] {
+        let Self { accepted, curvature, curvatures, noise, distance, size, trust, balance, balances, at_average } =
+            *self;
         let Noise { mean, recent, least, remembered } = noise;
         let (curvature, size) = (curvature.unwrap_or(0.0), size.unwrap_or(0.0));
-        let at_average = f64::from(u8::from(at_average));
-        [accepted as f64, curvature, mean, recent, least, remembered, distance, size, trust, balance, at_average]
+        let [accepted, at_average] = [accepted as f64, f64::from(u8::from(at_average))];
+        let (h, h_square) = curvatures;
+        [
+            accepted, curvature, h, h_square, mean, recent, least, remembered, distance, size, trust, balance,
+            balances, at_average,
+        ]
     }
 
     /// From plain numbers.
     #[must_use]
-    pub fn from_numbers(numbers: [f64; 11]) -> Self {
-        let [accepted, curvature, mean, recent, least, remembered, distance, size, trust, balance, at_average] =
-            numbers;
+    pub fn from_numbers(numbers: [f64; 14]) -> Self {
+        let [accepted, curvature, h, h_square, rest @ ..] = numbers;
+        let [mean, recent, least, remembered, distance, size, trust, balance, balances, at_average] = rest;
         let known = |number: f64| Some(number).filter(|&number| number > 0.0);
         Self {
             accepted: accepted as u64,
             curvature: known(curvature),
+            curvatures: (h, h_square),
             noise: Noise { mean, recent, least, remembered },
             distance,
             size: known(size),
             trust,
             balance,
+            balances,
             at_average: at_average > 0.0,
         }
     }

@@ -107,11 +107,16 @@ pub trait Objective {
 }
 
 /// Terms per evaluation when the full sum is measured: enough for fast products, few enough for the memory.
-const PIECE: usize = 512;
+pub const PIECE: usize = 512;
 
 /// f(x) over all terms.
 pub fn full_value<F: Objective + ?Sized>(f: &mut F, x: &F::Point) -> f64 {
-    all_terms::value(f, x, &Sample::range(0..PIECE), &mut Sample::default()).value
+    full_value_in_pieces(f, x, PIECE)
+}
+
+/// f(x) over all terms, with `piece` terms per evaluation. All ranks must use the same number.
+pub fn full_value_in_pieces<F: Objective + ?Sized>(f: &mut F, x: &F::Point, piece: usize) -> f64 {
+    all_terms::value(f, x, &Sample::range(0..piece), &mut Sample::default()).value
 }
 
 /// f(x) and ∇f(x) over all terms; the gradient overwrites `gradient`.

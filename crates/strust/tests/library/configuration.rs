@@ -10,7 +10,8 @@ use strust::{
 };
 use strust_baselines::{
     Adam, AdamConfig, AugLag, AugLagConfig, DoGConfig, LineSearch, LineSearchConfig, PonosConfig, ProdigyConfig,
-    ProjectedSgdConfig, RiemannianConfig, ScheduleFreeAdamWConfig, ScheduleFreeSgdConfig, Sgd, SgdConfig,
+    ProjectedSgdConfig, RiemannianConfig, ScheduleFreeAdamWConfig, ScheduleFreePlusConfig, ScheduleFreeSgdConfig, Sgd,
+    SgdConfig,
 };
 
 /// Sets every field of a table to numbers outside its range, by the same path as an experiment file.
@@ -80,6 +81,7 @@ fn a_field_out_of_range_is_an_error_that_names_field_value_and_range() {
     every_field_is_checked::<DoGConfig>();
     every_field_is_checked::<ScheduleFreeSgdConfig>();
     every_field_is_checked::<ScheduleFreeAdamWConfig>();
+    every_field_is_checked::<ScheduleFreePlusConfig>();
     every_field_is_checked::<PonosConfig>();
 }
 

@@ -13,7 +13,7 @@ use strust::{
 };
 use strust_baselines::{
     Adam, AdamConfig, AugLag, AugLagConfig, DoG, LineSearch, LineSearchConfig, Ponos, Reset, ScheduleFreeAdamW,
-    ScheduleFreeSgd, Sgd, SgdConfig,
+    ScheduleFreePlus, ScheduleFreeSgd, Sgd, SgdConfig,
 };
 
 #[test]
@@ -142,6 +142,7 @@ fn averaging_leaves_the_method_alone_and_weighs_its_iterates_by_the_formula() {
 fn the_answer_of_the_schedule_free_methods_is_an_average() {
     let mut f = vectors();
     assert!(Method::init(&mut ScheduleFreeSgd::default(), &mut f, at()).unwrap().is_averaged());
+    assert!(Method::init(&mut ScheduleFreePlus::default(), &mut f, at()).unwrap().is_averaged());
     assert!(Method::init(&mut ScheduleFreeAdamW::default(), &mut f, at()).unwrap().is_averaged());
     assert!(!Method::init(&mut DoG::default(), &mut f, at()).unwrap().is_averaged());
 }

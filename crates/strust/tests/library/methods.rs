@@ -24,7 +24,8 @@ use strust::{
 use strust_baselines::{
     Adam, AdamConfig, AugLag, AugLagConfig, DoG, DoGConfig, Landing, LandingConfig, LineSearch, LineSearchConfig,
     Ponos, Prodigy, ProdigyConfig, ProjectedSgd, ProjectedSgdConfig, Reset, Riemannian, RiemannianConfig,
-    ScheduleFreeAdamW, ScheduleFreeAdamWConfig, ScheduleFreeSgd, ScheduleFreeSgdConfig, Sgd, SgdConfig,
+    ScheduleFreeAdamW, ScheduleFreeAdamWConfig, ScheduleFreePlus, ScheduleFreePlusConfig, ScheduleFreeSgd,
+    ScheduleFreeSgdConfig, Sgd, SgdConfig,
 };
 
 pub type Wrapped<F> = Counted<Probe<F>>;
@@ -399,6 +400,17 @@ pub fn sls(reset: Reset) -> LineSearchConfig {
 fn adamw() -> AdamConfig {
     AdamConfig { weight_decay: 0.01, ..Default::default() }
 }
+fn schedule_free_plus() -> ScheduleFreePlusConfig {
+    ScheduleFreePlusConfig {
+        weight_decay: 0.1,
+        anneal_steps: 40,
+        norm_decay: 0.9,
+        warmup_steps: 10,
+        average_after: 20,
+        power: 2.0,
+        ..Default::default()
+    }
+}
 fn affine() -> Affine<Vec<f64>> {
     Affine::new(vec![normal(20, &[7]), normal(21, &[7])], vec![0.5, -1.0]).unwrap()
 }
@@ -456,6 +468,9 @@ contract! {
     schedule_free_sgd: vectors(), ScheduleFreeSgd::new(ScheduleFreeSgdConfig { learning_rate: 0.1, warmup_steps: 20, ..Default::default() }).unwrap(), at(), vec![0.0; 8];
     schedule_free_adamw: vectors(), ScheduleFreeAdamW::new(ScheduleFreeAdamWConfig { weight_decay: 0.01, ..Default::default() }).unwrap(), at(), vec![0.0; 8];
     schedule_free_adamw_in_f32: singles(), ScheduleFreeAdamW::default(), normal(9, &[7]), vec![0.0; 8];
+    schedule_free_plus: vectors(), ScheduleFreePlus::default(), at(), vec![0.0; 8];
+    schedule_free_plus_with_everything_on: matrices(), ScheduleFreePlus::new(schedule_free_plus()).unwrap(), frame(), normal(9, &[2, 6]);
+    schedule_free_plus_in_f32: singles(), ScheduleFreePlus::default(), normal(9, &[7]), vec![0.0; 8];
     ponos: vectors(), Ponos::default(), at(), vec![0.0; 8];
     ponos_on_least_squares: squares(), Ponos::default(), at(), vec![0.0; 8];
     sls_last: vectors(), LineSearch::new(sls(Reset::Last)).unwrap(), at(), vec![0.0; 8];

@@ -17,7 +17,7 @@ use strust::{
 };
 use strust_baselines::{
     Adam, AdamConfig, AugLag, AugLagConfig, DoG, LineSearch, LineSearchConfig, Ponos, Prodigy, ScheduleFreeAdamW,
-    ScheduleFreeSgd, ScheduleFreeSgdConfig, Sgd, SgdConfig,
+    ScheduleFreePlus, ScheduleFreePlusConfig, ScheduleFreeSgd, ScheduleFreeSgdConfig, Sgd, SgdConfig,
 };
 
 /// Every fifth trial is NaN, so that rejections occur on every problem.
@@ -177,6 +177,11 @@ fn the_baselines_without_a_retraction_do_not_allocate() {
     let mut schedule_free = ScheduleFreeAdamW::default();
     let mut state = schedule_free.init(&mut f, x.clone()).unwrap();
     run(steps(&mut |s| assert!(schedule_free.step(&mut f, &mut state, s).is_ok())), "Schedule-Free AdamW");
+    // With its default it reaches lengths whose squares leave the range of f64.
+    let config = ScheduleFreePlusConfig { learning_rate: 0.01, ..Default::default() };
+    let mut schedule_free = ScheduleFreePlus::new(config).unwrap();
+    let mut state = schedule_free.init(&mut f, x.clone()).unwrap();
+    run(steps(&mut |s| assert!(schedule_free.step(&mut f, &mut state, s).is_ok())), "ScheduleFree+");
     let mut ponos = Ponos::default();
     let mut state = ponos.init(&mut f, x.clone()).unwrap();
     run(steps(&mut |s| assert!(ponos.step(&mut f, &mut state, s).is_ok())), "PoNoS");

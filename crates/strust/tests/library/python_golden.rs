@@ -93,7 +93,7 @@ fn made(problem: &'static str, source: &str) -> PythonGolden {
         for (config, steps) in [
             (json!({}), STEPS),
             (json!({"weight_decay": 0.1, "momentum": 0.5, "gamma": 3.0, "noise": 1.0}), STEPS),
-            (json!({"momentum": 0.0, "gamma": 60.0, "noise": 100.0}), FEW),
+            (json!({"momentum": 0.0, "gamma": 60.0, "noise": 100.0}), FEW + EVERY),
         ] {
             let method =
                 Auto::new(serde_json::from_value(config.clone()).expect("our names")).expect("in their ranges");

@@ -33,19 +33,22 @@ class Auto(TrialOptimizer):
         D = √(mean of g∘g) + ε·(its mean)
         d = D⁻¹g
         n = mean of ½‖g − gₗₐₛₜ‖² in D⁻¹;   r̄ = largest ‖y − x₀‖ in D
-        a = min(γₖ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ)
+        a = min(γₖ·Γ/κ, q·r̄/√(n·√k), 1.5·aₗₐₛₜ)       Γ = (2 − c)/(2(1 − β) + c(2β − 1))
         z' = (z − a·d)/(1 + a·λ);   x' = x + c(z' − x);   y' = z' + β(x' − z')
-        f₁ = f(y') on the same batch;   Δ = y' − y;   κₛₑₑₙ = 2(f₁ − f₀ − gᵀΔ)/ΔᵀDΔ
-        accept if f₁ ≤ f₀ or κₛₑₑₙ ≤ 3κ; otherwise only a and κ change
+        f₁ = f(y') on the same batch;   Δ = y' − y;   h = 2(f₁ − f₀ − gᵀΔ)/ΔᵀDΔ
+        κ = (mean of h²)/(mean of h)
+        accept if f₁ ≤ f₀ or h ≤ 3κ; otherwise only a and κ change
+
+    2Γ/κ is the longest stable step. The first step promises to reduce f by a thousandth.
 
     Parameters
     ----------
     params
         Parameters or parameter groups, as in every optimizer. Only `weight_decay` may differ between groups.
     gamma
-        Longest step of z, γ: in multiples of the minimum 1/κ of the model.
+        Longest step of z, γ: in multiples of the middle Γ/κ of the stable range, which is 10/κ for long averages.
     noise
-        Length of a step of z against noise, q.
+        Length of a step of z against noise, q: in multiples of r̄/√(n·√k).
     momentum
         Where gradients are taken, β: between z (0) and the average x (1).
     power
@@ -114,8 +117,8 @@ class Auto(TrialOptimizer):
         self,
         params: Parameters,
         *,
-        gamma: float = 5.0,
-        noise: float = 2.0,
+        gamma: float = 0.7,
+        noise: float = 0.7,
         momentum: float = 0.9,
         power: float = 3.0,
         beta2: float = 0.99,
@@ -134,12 +137,8 @@ class Auto(TrialOptimizer):
         super().__init__(params, locals())
 
     def _built(self, flat: Flat) -> None:
-        start = self._vector["start"]
-        self._size_of_start = 1.0 + norm(start, dtype=self._losses.dtype)
         self._settled()
-        self._kernels = AutoKernels.make(
-            self._fused, flat, self._vector, self._numbers, self._losses, self._size_of_start
-        )
+        self._kernels = AutoKernels.make(self._fused, flat, self._vector, self._numbers, self._losses)
         self._new: dict[str, Tensor] = {}
 
     def _settled(self) -> None:
@@ -155,13 +154,15 @@ class Auto(TrialOptimizer):
         torch.lerp(self._vector["z"], self._vector["x"], self.param_groups[0]["momentum"], out=flat.point)
 
     def _propose(self, flat: Flat) -> None:
+        # The first size depends on the loss: every rank needs the mean before its trial.
+        self._reduce.losses(self._losses[:1])
         if self._kernels is not None:
             self._kernels.propose(self.param_groups[0], self._decay, SLACK * self._epsilon, scaled=self._scaled)
             return
         s, number, kind = self.param_groups[0], self._number, self._losses.dtype
         x, z, start, last, root = (self._vector[name] for name in ("x", "z", "start", "gradient", "root"))
         y, g = flat.point.clone(), flat.gradient
-        beta2, power = s["beta2"], s["power"]
+        beta2 = s["beta2"]
 
         def total(v: Tensor) -> Tensor:
             return v.sum(dtype=kind)
@@ -173,14 +174,14 @@ class Auto(TrialOptimizer):
         metric = torch.addcmul((s["epsilon"] * mean).to(flat.dtype), new_root, correction.to(flat.dtype))
         d = g / metric
 
-        # r̄ and n
-        distance = total((y - start).square_().mul_(metric)).sqrt()
+        # r̄² and n
+        distance = total((y - start).square_().mul_(metric))
         measured = learned.measure(number, distance, 0.5 * total((g - last).square_().div_(metric)))
 
-        first = learned.CONSTANTS["FIRST"] * self._size_of_start / norm(d, dtype=kind)
-        a = learned.next_size(measured, first, gamma=s["gamma"], q=s["noise"])
-        c = (power + 1.0) / (measured["remembered"] + (power + 1.0))
-        balance = total(g * (z - x)) / (a * total(g * d))
+        c, fall = learned.share_of(measured, s["power"]), total(g * d)
+        first = learned.first_size(self._losses[0], fall)
+        a = learned.next_size(measured, c, first, gamma=s["gamma"], q=s["noise"], momentum=s["momentum"])
+        balance = total(g * (z - x)) / (a * fall)
         new_z = torch.addcmul(z, -a.to(flat.dtype), d)
         if isinstance(self._decay, Tensor) or self._decay > 0.0:
             new_z /= 1.0 + a.to(flat.dtype) * self._decay
@@ -197,11 +198,11 @@ class Auto(TrialOptimizer):
         if self._kernels is not None:
             self._kernels.judge()
             return
-        gamma, old, (f0, f1) = self.param_groups[0]["gamma"], self._vector, self._losses.unbind()
+        old, (f0, f1) = self._vector, self._losses.unbind()
         measured, a, balance, slope, square = self._proposed
         squared_norm, rounding = norm(flat.gradient, dtype=f0.dtype).square(), SLACK * self._epsilon * f0.abs()
         trial = learned.Trial(a, balance, squared_norm, f0, f1, rounding, slope, square)
-        accept, retreats, numbers = learned.judge(self._number, measured, trial, gamma=gamma, scaled=self._scaled)
+        accept, retreats, numbers = learned.judge(self._number, measured, trial, scaled=self._scaled)
         torch.stack(list(numbers.values()), out=self._numbers)
         old["z"].copy_(torch.where(retreats, old["x"], old["z"]))
         for name, value in self._new.items():

@@ -32,20 +32,17 @@ def _module(dtype: torch.dtype, device: torch.device) -> Module:
 class AutoKernels:
     """The kernels with the vectors of one optimizer."""
 
-    def __init__(
-        self, flat: Flat, vector: Mapping[str, Tensor], numbers: Tensor, losses: Tensor, size_of_start: Tensor
-    ) -> None:
+    def __init__(self, flat: Flat, vector: Mapping[str, Tensor], numbers: Tensor, losses: Tensor) -> None:
         self._module = _module(flat.dtype, flat.device)
         # Each block adds the sums of all blocks, so small models get few of them.
         self._blocks = min(-(-flat.count // (4 * THREADS)), 4 * processors(flat.device))
-        self._flat, self._vector, self._numbers = flat, vector, numbers
-        self._losses, self._start = losses, size_of_start
+        self._flat, self._vector, self._numbers, self._losses = flat, vector, numbers, losses
 
         def doubles(count: int) -> Tensor:
             return torch.zeros(count, dtype=torch.float64, device=flat.device)
 
         self._proposal = doubles(2 * len(numbers) + 6)
-        self._shares = [doubles(n * self._blocks) for n in (2, 5, 3)]
+        self._shares = [doubles(n * self._blocks) for n in (2, 4, 3)]
         # There is no table of records, and no index of its next row.
         self._table = doubles(0)
         self._propose: list[Launch] = []
@@ -101,7 +98,7 @@ class AutoKernels:
         self._propose = [
             launch("auto_gradient", g, root, s, first),
             launch("auto_metric", g, root, x, z, start, last, s, n, first, second, proposal),
-            launch("auto_propose", y, g, root, x, z, decay, s, n, self._start, second, third, proposal),
+            launch("auto_propose", y, g, root, x, z, decay, s, n, f0, second, third, proposal),
         ]
         self._judge = [
             launch("auto_judge", g, root, x, z, last, decay, s, n, f0, f1, third, proposal, table, table),

@@ -22,12 +22,12 @@ C = CONSTANTS
 
 
 def measure(known: Mapping[str, Tensor], distance: Tensor, difference: Tensor) -> dict[str, Tensor]:
-    """The numbers with r̄ and the noise, after the distance and ½‖g − gₗₐₛₜ‖².
+    """The numbers with r̄² and the noise, after the squared distance and ½‖g − gₗₐₛₜ‖².
 
     Before the first step there is no last gradient.
     """
     steps, least, remembered = known["accepted"], known["least_noise"], known["remembered"]
-    share = (C["NOISE_MEMORY"] / (steps + (C["NOISE_MEMORY"] - 1.0))).clamp(max=1.0)
+    share = (C["MEMORY"] / (steps + (C["MEMORY"] - 1.0))).clamp(max=1.0)
     noise = torch.where(steps > 0.0, share * (difference - known["noise"]), 0.0) + known["noise"]
     change = (difference - known["recent_noise"]) / steps.clamp(max=0.5 * C["WINDOW"])
     recent = torch.where(steps > 0.0, change, 0.0) + known["recent_noise"]
@@ -44,13 +44,26 @@ def measure(known: Mapping[str, Tensor], distance: Tensor, difference: Tensor) -
     }
 
 
-def next_size(measured: Mapping[str, Tensor], first: Tensor, *, gamma: float, q: float) -> Tensor:
-    """The size a = min(γₖ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ), or `first` at the first step."""
+def first_size(value: Tensor, slope: Tensor) -> Tensor:
+    """The size of the first step, after f and gᵀd."""
+    return C["FIRST"] * torch.where(value == 0.0, 1.0, value.abs()) / slope
+
+
+def share_of(measured: Mapping[str, Tensor], power: float) -> Tensor:
+    """The share c of the next point in an average with the weights kʳ."""
+    return (power + 1.0) / (measured["remembered"] + (power + 1.0))
+
+
+def next_size(
+    measured: Mapping[str, Tensor], share: Tensor, first: Tensor, *, gamma: float, q: float, momentum: float
+) -> Tensor:
+    """The size a = min(γₖ·Γ/κ, q·r̄/√(n·√k), 1.5·aₗₐₛₜ), or `first` at the first step."""
     size, noise, accepted = measured["size"], measured["noise"], measured["accepted"]
     a = torch.where(size > 0.0, C["GROWTH"] * size, first)
+    middle_of_stable = (2.0 - share) / (2.0 * (1.0 - momentum) + share * (2.0 * momentum - 1.0))
     # κ = 0 is not known, and the bound is infinite.
-    a = torch.minimum(a, gamma * measured["trust"] / measured["curvature"])
-    steady = q * measured["distance"] / ((accepted + 1.0) * noise).sqrt()
+    a = torch.minimum(a, gamma * middle_of_stable * measured["trust"] / measured["curvature"])
+    steady = q * (measured["distance"] / (noise * (accepted + 1.0).sqrt())).sqrt()
     known = (accepted >= C["FEW"]) & (noise > 0.0)
     return torch.minimum(a, torch.where(known, steady, math.inf))
 
@@ -76,9 +89,7 @@ class Verdict(NamedTuple):
     numbers: dict[str, Tensor]
 
 
-def judge(
-    known: Mapping[str, Tensor], measured: Mapping[str, Tensor], t: Trial, *, gamma: float, scaled: bool
-) -> Verdict:
+def judge(known: Mapping[str, Tensor], measured: Mapping[str, Tensor], t: Trial, *, scaled: bool) -> Verdict:
     """Accepts or rejects a trial, and learns from it."""
     f0, f1, kappa = t.value, t.trial, known["curvature"]
     finite = torch.isfinite(f0 + t.squared_norm)
@@ -91,10 +102,6 @@ def judge(
     seen = 2.0 * beyond / t.square
     expected = sees & (kappa > 0.0) & (seen <= C["OUTLIER"] * kappa)
     accept = real & ((f1 <= f0 + t.rounding) | expected) & tried
-    bounded = torch.minimum(seen.clamp(min=0.0), C["OUTLIER"] * kappa)
-    # Two numbers alone would give a float32.
-    share = torch.where(bounded > kappa, torch.full_like(kappa, C["UPWARDS"]), C["DOWNWARDS"])
-    curvature = torch.where(kappa > 0.0, kappa + share * (bounded - kappa), seen.clamp(min=0.0))
 
     # If f is not finite at y, z returns to the average. If y was there already, nothing changes. An overflow that
     # comes from the scale of the loss says nothing about y.
@@ -102,9 +109,11 @@ def judge(
     averaged = known["at_average"] > 0.0
     retreats = fails & ~averaged
     size = torch.where(tried, torch.where(accept, t.size, t.size / C["SHRINK"]), known["size"])
-    numbers = _accepted(measured, t.balance, gamma=gamma)
+    numbers = _accepted(measured, t.balance)
     numbers = {name: torch.where(accept, numbers[name], value) for name, value in known.items()}
-    numbers["curvature"] = torch.where(sees, curvature, kappa)
+    # The first curvature must be positive.
+    learns = sees & ((kappa > 0.0) | (seen > 0.0))
+    numbers |= {name: torch.where(learns, value, known[name]) for name, value in _curvatures(known, seen).items()}
     numbers["size"] = torch.where(retreats, size / C["SHRINK"], size)
     numbers["at_average"] = (retreats | (averaged & ~accept)).to(f0.dtype)
     numbers["steps"] = known["steps"] + 1.0
@@ -112,18 +121,33 @@ def judge(
     return Verdict(accept, retreats, numbers)
 
 
-def _accepted(measured: Mapping[str, Tensor], balance: Tensor, *, gamma: float) -> dict[str, Tensor]:
-    """After an accepted step: γₖ/γ and the sum of the balances, and the counts."""
-    trust, accepted = measured["trust"], measured["accepted"] + 1.0
+def _curvatures(known: Mapping[str, Tensor], seen: Tensor) -> dict[str, Tensor]:
+    """κ = E[h²]/E[h], after a trial that shows the curvature `seen`."""
+    kappa, share = known["curvature"], C["MEMORY"] / (known["accepted"] + C["MEMORY"])
+    h = torch.minimum(seen.clamp(min=0.0), C["OUTLIER"] * kappa)
+    mean = known["mean_curvature"] + share * (h - known["mean_curvature"])
+    square = known["square_curvature"] + share * (h * h - known["square_curvature"])
+    return {
+        # A mean of 0 shows no curvature: it is not known again.
+        "curvature": torch.where(kappa > 0.0, torch.where(mean > 0.0, square / mean, 0.0), seen),
+        "mean_curvature": torch.where(kappa > 0.0, mean, seen),
+        "square_curvature": torch.where(kappa > 0.0, square, seen * seen),
+    }
+
+
+def _accepted(measured: Mapping[str, Tensor], balance: Tensor) -> dict[str, Tensor]:
+    """After an accepted step: γₖ/γ, the sum of the balances, and the counts."""
+    trust, accepted, balances = measured["trust"], measured["accepted"] + 1.0, measured["balances"] + 1.0
     balance = measured["balance"] + balance.clamp(-C["OUTLIER"], C["OUTLIER"])
-    mean, full = balance / C["WINDOW"], torch.remainder(accepted, C["WINDOW"]) == 0.0
-    shorter = (0.5 * trust).clamp(min=min(C["LEAST"] / gamma, 1.0))
+    mean, full = balance / balances, balances >= (accepted / C["MEMORY"]).clamp(min=C["WINDOW"])
+    circles = (mean > C["CIRCLES"]) & (measured["recent_noise"] < C["VANISHES"] * measured["noise"])
     longer = (math.sqrt(2.0) * trust).clamp(max=1.0)
-    changed = torch.where(mean > C["CIRCLES"], shorter, torch.where(mean < C["ADVANCES"], longer, trust))
+    changed = torch.where(circles, 0.5 * trust, torch.where(mean < C["ADVANCES"], longer, trust))
     return {
         **measured,
         "accepted": accepted,
         "remembered": measured["remembered"] + 1.0,
         "trust": torch.where(full, changed, trust),
         "balance": torch.where(full, 0.0, balance),
+        "balances": torch.where(full, 0.0, balances),
     }

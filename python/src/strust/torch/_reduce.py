@@ -22,7 +22,8 @@ class Reduce:
     """Means over a process group, or nothing where there is one process.
 
     A step makes the same calls in the same order on every rank, whatever the verdict: one for the gradient (none if
-    it was averaged already, as by `DistributedDataParallel`) and one for the two losses.
+    it was averaged already, as by `DistributedDataParallel`), one for the loss of `Auto`, whose first size depends on
+    it, and one for the two losses.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Reduce:
             self._mean("the gradient", gradient)
 
     def losses(self, losses: Tensor) -> None:
-        """The mean of the loss at y and of that at the trial."""
+        """The means of the losses: of that at y before the trial, and of both after it."""
         self._mean("the losses", losses)
 
     def _mean(self, what: str, numbers: Tensor) -> None:

@@ -86,6 +86,11 @@ impl Course {
         })
     }
 
+    /// The same course, if a value is one of every so many epochs.
+    pub fn every(self, epochs: f64) -> Self {
+        Self { rate: self.rate / epochs, window: epochs * self.window, epochs: epochs * self.epochs, ..self }
+    }
+
     /// The level as a share of the first value; NaN if that is 0 or infinite.
     pub fn remaining(&self) -> f64 {
         self.level / self.first

@@ -77,11 +77,13 @@ impl<'a> Facts<'a> {
             let violation = c.filter(|c| *c > 0.0 && weight.is_finite()).map_or(0.0, |c| weight * c);
             (value - base).abs() + violation
         };
-        facts.error = Course::new(&stats.curve.iter().map(error).collect::<Vec<_>>(), whole, noisy);
+        let every = facts.experiment.measure_every.get() as f64;
+        let course = |values: &[f64], noisy| Some(Course::new(values, whole, noisy)?.every(every));
+        facts.error = course(&stats.curve.iter().map(error).collect::<Vec<_>>(), noisy);
         let violations: Option<Vec<f64>> = stats.curve.iter().map(|(_, c)| *c).collect();
         let tolerance = point.and_then(|p| Some((p, p.kkt?))).map(|(p, kkt)| kkt.jacobian.largest * p.size);
         facts.violation = violations
-            .and_then(|values| Course::new(&values, whole, false))
+            .and_then(|values| course(&values, false))
             .map(|course| (course, TOLERANCE * tolerance.filter(|t| *t > 0.0).unwrap_or(1.0)));
         facts.step = facts.step_size();
         facts.curvature = facts.largest_curvature();

@@ -20,7 +20,7 @@ fn per_cent(part: f64, whole: f64) -> f64 {
 fn radius(stats: &RecordStats, region: &RegionConfig, out: &mut Vec<Finding>) {
     let largest = region.max_radius;
     if stats.iterations.steps() == 0 {
-        let share = per_cent(stats.at_largest as f64, stats.epochs as f64);
+        let share = per_cent(stats.at_largest as f64, stats.curve.len() as f64 - 1.0);
         let text = format!(
             "The radius had its largest value, {largest}, at the end of {share:.0} % of the epochs, and is {} now. The records have no steps, so the number of steps that it cut \
              is not known.",

@@ -15,6 +15,8 @@ impl ProblemEntry for Cifar10Config {
         match parameter {
             // The machine's description names the device and the number of threads.
             "device" | "threads" => data.is_empty(),
+            "classes" => text(parameters, parameter) != "objects",
+            "width" => parameters[parameter].as_integer() != Some(1),
             "train_images" | "test_images" => parameters[parameter].as_integer() != Some(0),
             "precision" | "launch" => device != "cpu",
             "data" if data.is_empty() => false,

@@ -84,7 +84,7 @@ impl ProblemEntry for MlpConfig {
     }
 
     fn check_more(c: &Self) -> Result<(), String> {
-        hidden(c).map(|_| ())
+        widths_or_none::<Self>(&c.hidden).map(drop)
     }
 
     fn is_single(c: &Self) -> bool {
@@ -99,12 +99,9 @@ impl ProblemEntry for MlpConfig {
     }
 }
 
-/// The widths of the hidden layers.
-fn hidden(c: &MlpConfig) -> Result<Vec<usize>, String> {
-    if c.hidden == "none" {
-        return Ok(Vec::new());
-    }
-    widths::<MlpConfig>(&c.hidden, ", or none")
+/// The widths of the hidden layers; empty for none.
+pub(super) fn widths_or_none<P: ProblemEntry>(hidden: &str) -> Result<Vec<usize>, String> {
+    if hidden == "none" { Ok(Vec::new()) } else { widths::<P>(hidden, ", or none") }
 }
 
 /// The parameter `hidden` of a problem: whole numbers ≥ 1 with - between them. `or` is what else it may be, for messages.
@@ -126,7 +123,7 @@ impl From<HiddenActivation> for Activation {
 }
 
 fn network<T: Real>(c: &MlpConfig, seed: u64) -> Result<Mlp<T>, Error> {
-    let hidden = hidden(c).map_err(Error::Misfit)?;
+    let hidden = widths_or_none::<MlpConfig>(&c.hidden).map_err(Error::Misfit)?;
     let layers = |features, classes| ([&[features], &*hidden, &[classes]].concat(), size_of::<T>());
     let (mut train, mut test) = train_and_test(&c.data, &c.label, c.test_share, layers)?;
     if c.standardize == Switch::On {

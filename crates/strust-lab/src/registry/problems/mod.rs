@@ -155,6 +155,7 @@ problems! {
     factorization: FactorizationConfig,
     mlp: MlpConfig,
     autoencoder: AutoencoderConfig,
+    regression: RegressionConfig,
     convnet: ConvnetConfig,
     gpt: GptConfig,
     cifar10: Cifar10Config,

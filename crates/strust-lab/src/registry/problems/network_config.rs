@@ -14,6 +14,10 @@ strust::config! {
         pub test_images: u64 = 0, Whole(Range::closed(0.0, 1e7));
         /// Whether training images are cropped and mirrored at random: on or off.
         pub augment: Switch = Switch::On, OneOf(&["on", "off"]);
+        /// What is recognized: objects; or objects-and-rotations, where every image is turned by a fixed multiple of 90 degrees and each object with each rotation is a class of its own; these images are not mirrored.
+        pub classes: ImageClasses = ImageClasses::Objects, OneOf(&["objects", "objects-and-rotations"]);
+        /// Factor on the number of channels of ResNet-20.
+        pub width: u64 = 1, Whole(Range::closed(1.0, 64.0));
         /// Whether the files must be the original CIFAR-10; none allows your own images in the same format.
         pub checksums: ImageFiles = ImageFiles::Official, OneOf(&["official", "none"]);
         /// The device of the network: cpu, cuda, cuda:1 and so on; auto is the first GPU, otherwise the CPU.
@@ -49,6 +53,16 @@ pub enum StepLaunch {
     Eager,
 }
 
+/// The classes of a [`Cifar10Config`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImageClasses {
+    /// The ten objects.
+    Objects,
+    /// Each object in four rotations.
+    ObjectsAndRotations,
+}
+
 /// Which files a [`Cifar10Config`] accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -59,7 +73,7 @@ pub enum ImageFiles {
     None,
 }
 
-field_words!(NetworkPrecision, StepLaunch, ImageFiles);
+field_words!(NetworkPrecision, StepLaunch, ImageClasses, ImageFiles);
 
 strust::config! {
     /// A small convolutional network.
@@ -96,6 +110,8 @@ strust::config! {
         pub device: String = "auto".into(), Text("cpu, cuda, cuda:N or auto");
         /// Precision of products on a GPU: single; tf32, with factors rounded to ten bits; bf16, with the network in bfloat16 and the loss in single. The CPU always uses single.
         pub precision: NetworkPrecision = NetworkPrecision::Tf32, OneOf(&["single", "tf32", "bf16"]);
+        /// How SGD, Adam, STR and Auto run a step on a GPU: graph, captured once and replayed; eager, operation by operation.
+        pub launch: StepLaunch = StepLaunch::Graph, OneOf(&["graph", "eager"]);
         /// Threads per operation on the CPU. The last digits of the results depend on it, so the experiment sets it. Other cores run other jobs.
         pub threads: u64 = 1, Whole(Range::closed(1.0, 1024.0));
     }

@@ -3,15 +3,15 @@
 mod captured;
 
 use super::network_config::{
-    Cifar10Config, ConvnetConfig, GptConfig, ImageFiles, NetworkPrecision, Predictions, StepLaunch,
+    Cifar10Config, ConvnetConfig, GptConfig, ImageClasses, ImageFiles, NetworkPrecision, Predictions, StepLaunch,
 };
 use crate::{
     Error,
     data::paths::{path_of, text_of},
     device::{WITHOUT_DATA, torch::network_error},
-    registry::{AnySetup, AnyStepper, Assembler, PointType, entry::Switch, keys::Keys},
+    registry::{AnySetup, AnyStepper, Assembler, PointType, entry::Switch, keys::Keys, setup::OwnStepper},
 };
-use captured::Captured;
+use captured::{Captured, OnDevice};
 use std::{borrow::Cow, path::Path};
 use strust::{objective::Objective, ranks::Group};
 use strust_baselines::by_name::MethodOptions;
@@ -54,8 +54,12 @@ pub(super) fn gpt(c: &GptConfig, assembler: Assembler) -> Result<AnySetup, Error
     let shape = GptShape { layers, width, heads, context };
     let model = Model::new(&Characters::new(&text)?, shape, on.device).map_err(network_error)?;
     let model = if c.precision == NetworkPrecision::Bf16 { model.in_bf16() } else { model };
+    // A captured step knows no scale.
+    #[expect(clippy::float_cmp, reason = "a scale of 1 is exact")]
+    let (terms, alone) = (model.terms(), assembler.scale == 1.0 && assembler.sharing.team.size() == 1);
     let model = AnyProblem::new(model).scaled(assembler.scale);
     let mut setup = assembler.shared(model);
+    setup.own_stepper = own_stepper::<Model>(on.device, alone, c.launch, terms);
     setup.save = Some(Box::new(|f, path, x| f.inner_mut().inner_mut::<Model>().save(path, x).map_err(network_error)));
     setup.held = Some(Box::new(on));
     Ok(PointType::hidden(setup))
@@ -89,29 +93,40 @@ fn image_setup(
 ) -> AnySetup {
     let problem = problem.scaled(assembler.scale);
     let problem = if precision == NetworkPrecision::Bf16 { problem.in_bf16() } else { problem };
-    let launch = match launch {
-        StepLaunch::Graph => Launch::Graph,
-        StepLaunch::Eager => Launch::Eager,
-    };
     let (terms, alone) = (problem.terms(), assembler.sharing.team.size() == 1);
     // The problem scales its loss itself, because it has special steppers.
     let mut setup = assembler.shared(AnyProblem::new(problem));
-    setup.save = Some(Box::new(|f, path, x| captured::network(f).save(path, x).map_err(network_error)));
-    if on.device.is_cuda() && alone {
-        // A captured step has no average.
-        setup.own_stepper =
-            Some(Box::new(
-                move |keys, batch, steps| {
-                    if keys.average() { None } else { captured(keys, launch, batch, terms, steps).transpose() }
-                },
-            ));
-    }
+    setup.save =
+        Some(Box::new(|f, path, x| captured::network::<ImageClassification>(f).save(path, x).map_err(network_error)));
+    setup.own_stepper = own_stepper::<ImageClassification>(on.device, alone, launch, terms);
     setup.held = Some(Box::new(on));
     PointType::hidden(setup)
 }
 
-/// A method on a network over images on a GPU; `None` if it has no such version.
-fn captured(
+/// The steppers of a network on a GPU, for a rank that is alone.
+fn own_stepper<N: OnDevice>(
+    device: Device,
+    alone: bool,
+    launch: StepLaunch,
+    terms: usize,
+) -> Option<OwnStepper<Flat<f32>>> {
+    let launch = match launch {
+        StepLaunch::Graph => Launch::Graph,
+        StepLaunch::Eager => Launch::Eager,
+    };
+    if !device.is_cuda() || !alone {
+        return None;
+    }
+    // A captured step has no average.
+    Some(Box::new(
+        move |keys, batch, steps| {
+            if keys.average() { None } else { captured::<N>(keys, launch, batch, terms, steps).transpose() }
+        },
+    ))
+}
+
+/// A method on a network on a GPU; `None` if it has no such version.
+fn captured<N: OnDevice>(
     keys: &Keys,
     launch: Launch,
     batch: usize,
@@ -120,14 +135,14 @@ fn captured(
 ) -> Result<Option<AnyStepper<Flat<f32>>>, Error> {
     let schedule = keys.schedule(steps);
     Ok(Some(match keys.name {
-        "auto" => Box::new(Captured::<DeviceAuto<f32>>::new(keys.config()?, batch, terms, launch)),
-        "str" => Box::new(Captured::<DeviceStr<f32>>::new(keys.config()?, batch, terms, launch)),
+        "auto" => Box::new(Captured::<DeviceAuto<f32>, N>::new(keys.config()?, batch, terms, launch)),
+        "str" => Box::new(Captured::<DeviceStr<f32>, N>::new(keys.config()?, batch, terms, launch)),
         "sgd" => Box::new(
-            Captured::<DeviceSgd<f32>>::new(keys.config()?, batch, terms, launch)
+            Captured::<DeviceSgd<f32>, N>::new(keys.config()?, batch, terms, launch)
                 .with(move |method| method.schedule(schedule)),
         ),
         "adam" => Box::new(
-            Captured::<DeviceAdam<f32>>::new(keys.config()?, batch, terms, launch)
+            Captured::<DeviceAdam<f32>, N>::new(keys.config()?, batch, terms, launch)
                 .with(move |method| method.schedule(schedule)),
         ),
         _ => return Ok(None),
@@ -138,7 +153,12 @@ fn resnet20_on_cifar10(config: &Cifar10Config, device: Device) -> Result<ImageCl
     let ImageSet { train, test, classes } = read(&config.data, config.checksums)?;
     let train = first(train, "train_images", config.train_images)?;
     let test = first(test, "test_images", config.test_images)?;
-    let problem = resnet20(&ImageSet { train, test, classes }, device)?;
+    let set = ImageSet { train, test, classes };
+    let problem = match config.classes {
+        ImageClasses::Objects => resnet20(&set, config.width, device)?,
+        // The mirror image of an object that was turned left was turned right.
+        ImageClasses::ObjectsAndRotations => resnet20(&set.turned()?, config.width, device)?.without_mirroring(),
+    };
     Ok(match config.augment {
         Switch::On => problem,
         Switch::Off => problem.without_augmentation(),
@@ -172,9 +192,9 @@ fn first(images: Images, field: &'static str, count: u64) -> Result<Images, Erro
 }
 
 /// All images are normalized with CIFAR-10's constants, so that a network trained on some images works on others.
-fn resnet20(set: &ImageSet, device: Device) -> Result<ImageClassification, Error> {
+fn resnet20(set: &ImageSet, width: u64, device: Device) -> Result<ImageClassification, Error> {
     let (train, test) = (bytes(&set.train), bytes(&set.test));
-    ImageClassification::resnet20(&train, Some(&test), set.classes.len(), device)
+    ImageClassification::wide_resnet20(&train, Some(&test), set.classes.len(), width as usize, device)
         .and_then(|network| network.normalized(&Normalization::cifar10()))
         .map_err(network_error)
 }
@@ -186,7 +206,7 @@ pub(crate) fn predictions(model: &Path, data: &Path, unchecked: bool, device: &s
     let files = if unchecked { ImageFiles::None } else { ImageFiles::Official };
     let set = read(&text_of(data), files)?;
     cuda::set_tf32(false);
-    let mut network = resnet20(&set, device)?;
+    let mut network = resnet20(&set, 1, device)?;
     let x = network.load(model).map_err(network_error)?;
     let predicted = network.predict(&x, &bytes(&set.test)).map_err(network_error)?;
     let device = device::report(device).map_err(network_error)?.to_string();

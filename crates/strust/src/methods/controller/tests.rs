@@ -3,16 +3,17 @@
 //!
 //! `STRUST_UPDATE=python-golden cargo test -p strust golden` writes the file.
 
-use super::{CONSTANTS, Learned, Noise, SizeRule, TrialNumbers};
+use super::{CONSTANTS, Follow, Learned, Noise, TrialNumbers, middle_of_stable};
 use crate::{
     objective::Evaluation,
     saved::{Load, Save, Saved},
 };
 use serde::{Deserialize, Serialize};
-use std::{borrow::Cow, collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
-const GAMMA: f64 = 5.0;
-const Q: f64 = 2.0;
+const GAMMA: f64 = 0.7;
+const Q: f64 = 0.7;
+const MOMENTUM: f64 = 0.9;
 const POWER: f64 = 3.0;
 
 /// What a step measures. In the file a number that is not finite is null.
@@ -34,12 +35,12 @@ struct GoldenMeasured {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct GoldenStep {
     what: String,
-    known: [f64; 11],
+    known: [f64; 14],
     measured: GoldenMeasured,
     size: f64,
     share: f64,
     accepted: bool,
-    learned: [f64; 11],
+    learned: [f64; 14],
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -53,25 +54,25 @@ struct GoldenSteps {
 fn step(what: &str, known: Learned, measured: GoldenMeasured) -> GoldenStep {
     let GoldenMeasured { distance, difference, first, squared_norm, balance, value, rounding, trial, slope, square } =
         measured;
-    let rule = SizeRule::new(GAMMA, Q);
     let mut learned = known;
     let with = known.with_measured(distance, difference);
-    let size = with.next_size(&rule).unwrap_or(first);
+    let share = with.noise.share(POWER);
+    let longest = GAMMA * middle_of_stable(MOMENTUM, share);
+    let size = with.next_size(longest, with.longest_against_noise(Q)).unwrap_or(first);
     let mut accepted = false;
     match squared_norm {
         None => learned.retreat(),
         Some(0.0) => {}
         Some(_) => {
             let f0 = Evaluation { value, rounding };
-            accepted = learned.judge(&rule, &TrialNumbers::of(f0, trial.unwrap_or(f64::NAN), slope, square));
+            accepted = learned.judge(Follow::Moments, &TrialNumbers::of(f0, trial.unwrap_or(f64::NAN), slope, square));
             if accepted {
-                learned.accept(&rule, &with, size, balance);
+                learned.accept(&with, size, balance);
             } else {
                 learned.reject(size);
             }
         }
     }
-    let share = with.noise.share(POWER);
     GoldenStep {
         what: what.into(),
         known: known.numbers(),
@@ -88,16 +89,18 @@ fn steps() -> Vec<GoldenStep> {
     let known = Learned {
         accepted: 30,
         curvature: Some(2.0),
+        curvatures: (1.5, 3.0),
         noise: Noise { mean: 0.5, recent: 0.4, least: 0.3, remembered: 25.0 },
-        distance: 3.0,
+        distance: 9.0,
         size: Some(0.5),
         trust: 0.8,
         balance: 4.0,
+        balances: 30.0,
         at_average: false,
     };
     // The trial shows the curvature 2(−0.5 + 0.9)/0.3 = 2.7.
     let measured = GoldenMeasured {
-        distance: 2.5,
+        distance: 6.0,
         difference: 0.6,
         first: 0.01,
         squared_norm: Some(4.0),
@@ -110,6 +113,8 @@ fn steps() -> Vec<GoldenStep> {
     };
     let rejected = GoldenMeasured { trial: Some(20.0), ..measured };
     let unknown = Learned { curvature: None, ..known };
+    let rejected_before =
+        Learned { curvature: Some(2.0), curvatures: (2.0, 4.0), size: Some(0.01), ..Learned::default() };
     let noise = known.noise;
     let long = Learned { size: Some(100.0), ..known };
     let later = |accepted, recent, least, remembered| Learned {
@@ -118,7 +123,9 @@ fn steps() -> Vec<GoldenStep> {
         ..known
     };
     let calm = GoldenMeasured { difference: 0.1, ..measured };
-    let window = |trust, balance| Learned { accepted: 99, trust, balance, ..known };
+    let window = |trust, balance| Learned { accepted: 99, trust, balance, balances: 99.0, ..known };
+    // The recent noise is a fifth of the mean.
+    let vanishing = |trust, balance| Learned { noise: Noise { recent: 0.1, ..noise }, ..window(trust, balance) };
     let with_balance = |balance| GoldenMeasured { balance, ..measured };
     vec![
         step("the first step", Learned::default(), measured),
@@ -137,7 +144,7 @@ fn steps() -> Vec<GoldenStep> {
             Learned { noise: Noise { remembered: 25.0, ..Noise::default() }, curvature: Some(0.01), ..long },
             GoldenMeasured { difference: 0.0, ..measured },
         ),
-        step("the distance grows", known, GoldenMeasured { distance: 7.0, ..measured }),
+        step("the distance grows", known, GoldenMeasured { distance: 49.0, ..measured }),
         step("a smaller curvature", known, GoldenMeasured { slope: -0.6, ..measured }),
         step("a negative curvature", known, GoldenMeasured { slope: -0.4, ..measured }),
         step("a much larger curvature", known, GoldenMeasured { slope: -40.0, ..measured }),
@@ -146,6 +153,7 @@ fn steps() -> Vec<GoldenStep> {
         step("f grows, and the curvature is not known", unknown, rejected),
         step("the first curvature", unknown, measured),
         step("the first curvature is negative", unknown, GoldenMeasured { slope: -0.4, ..measured }),
+        step("the first curvature vanishes", rejected_before, GoldenMeasured { slope: -0.4, ..measured }),
         step("a difference below rounding", known, GoldenMeasured { rounding: 1.0, ..measured }),
         step("a step without length", known, GoldenMeasured { square: 0.0, trial: Some(10.0), slope: 0.0, ..measured }),
         step("the trial is not finite", known, GoldenMeasured { trial: None, ..measured }),
@@ -155,7 +163,9 @@ fn steps() -> Vec<GoldenStep> {
         step("the memory stays long enough", later(200, 0.31, 30.0, 11.0), calm),
         step("the memory is short already", later(200, 0.31, 30.0, 5.0), calm),
         step("z goes around the average", window(0.9, 60.0), measured),
-        step("z goes around the average, and the steps are short", window(0.45, 60.0), measured),
+        step("z goes around the average, and the noise vanishes", vanishing(0.9, 60.0), calm),
+        step("a window of many steps", Learned { accepted: 799, balances: 198.0, ..vanishing(0.9, 110.0) }, calm),
+        step("a window of many steps ends", Learned { accepted: 799, balances: 199.0, ..vanishing(0.9, 110.0) }, calm),
         step("z advances", window(0.5, 10.0), measured),
         step("z advances, and the steps are long", window(0.9, 10.0), measured),
         step("z does neither", window(0.5, 37.0), measured),
@@ -174,7 +184,7 @@ fn the_golden_steps_are_those_of_this_controller() {
     let named = |numbers: &[(&str, f64)]| numbers.iter().map(|&(name, value)| (name.into(), value)).collect();
     let made = GoldenSteps {
         constants: named(CONSTANTS),
-        settings: named(&[("gamma", GAMMA), ("noise", Q), ("power", POWER)]),
+        settings: named(&[("gamma", GAMMA), ("noise", Q), ("momentum", MOMENTUM), ("power", POWER)]),
         steps: steps(),
     };
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/tests/torch/auto-steps.json");
@@ -199,12 +209,9 @@ fn plain_numbers_are_the_same_state() {
 }
 
 #[test]
-fn numbers_that_were_saved_under_an_older_name_are_read() {
+fn a_saved_state_without_a_number_is_refused() {
     let known = Learned { balance: -6.5, ..Learned::default() };
-    let Saved::Map(parts) = known.save() else { panic!("named values") };
-    let older = |(name, part): (Cow<'static, str>, Saved)| (if name == "balance" { "pull".into() } else { name }, part);
-    let saved = Saved::Map(parts.into_iter().map(older).collect());
-    assert_eq!(Learned::load(&saved).unwrap(), known);
+    assert_eq!(Learned::load(&known.save()).unwrap(), known);
     let missing = Learned::load(&Saved::map([("accepted", Saved::Count(1))])).unwrap_err();
-    assert!(missing.to_string().contains("`noise` is missing"), "{missing}");
+    assert!(missing.to_string().contains("is missing"), "{missing}");
 }

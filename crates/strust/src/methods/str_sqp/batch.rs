@@ -13,7 +13,7 @@ use crate::{
     Error,
     constraints::Constraint,
     methods::{
-        controller::{Learned, SizeRule, TrialNumbers},
+        controller::{Follow, Learned, TrialNumbers},
         evaluate,
     },
     objective::{Evaluations, Objective},
@@ -23,9 +23,17 @@ use crate::{
     vector::Vector,
 };
 
-/// It differs from that of `Auto`. The steps are not averaged by momentum, so none is longer than the model's minimum, and
-/// noise shortens all of them. Runs are short, and the curvature at the start is a guess, so it is forgotten fast.
-const RULE: SizeRule = SizeRule { gamma: 1.0, noise: 0.5, noise_from: 1.0, downwards: 0.1 };
+/// Its rules differ from those of `Auto`. The steps are not averaged by momentum, so none is longer than the model's minimum
+/// 1/κ, and noise shortens all of them to q·r̄/√(k·n). Runs are short, and the curvature at the start is a guess, so it is
+/// forgotten fast.
+const FOLLOW: Follow = Follow::Shares { upwards: 0.2, downwards: 0.1 };
+/// q
+const NOISE: f64 = 0.5;
+
+fn longest_against_noise(learned: &Learned) -> f64 {
+    let (k, noise) = (learned.accepted as f64, learned.noise.mean);
+    if k >= 1.0 && noise > 0.0 { NOISE * learned.distance.sqrt() / ((k + 1.0) * noise).sqrt() } else { f64::INFINITY }
+}
 
 /// What the steps on mini-batches have learned.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,9 +98,8 @@ impl<C: Constraint> StrSqp<C> {
         let mut learned = batch.learned;
         let guess = gradient_norm.max(f64::MIN_POSITIVE) / (SMALL * length);
         let known = *learned.curvature.get_or_insert(guess);
-        let a = learned.next_size(&RULE).unwrap_or(known.recip());
-        let without_noise = SizeRule { noise: f64::INFINITY, ..RULE };
-        let is_shortened = learned.next_size(&without_noise).is_some_and(|longest| a < longest);
+        let a = learned.next_size(1.0, longest_against_noise(&learned)).unwrap_or(known.recip());
+        let is_shortened = learned.next_size(1.0, f64::INFINITY).is_some_and(|longest| a < longest);
         let calm = if is_shortened { 0 } else { batch.calm + 1 };
         let curvature = LagrangianCurvature::new(a.recip());
         let products = LocalProducts::new(&linear, &curvature, g, state.scaled_multipliers(&scaled));
@@ -123,7 +130,7 @@ impl<C: Constraint> StrSqp<C> {
         let descends = merit(f1, scaled.violation(&c)) <= merit(f0.value, violation) + f0.rounding
             || beyond.abs() <= 2.0 * f0.rounding;
         let trial = TrialNumbers { descends, beyond, rounding: f0.rounding, square };
-        let accepted = f1.is_finite() && learned.judge(&RULE, &trial);
+        let accepted = f1.is_finite() && learned.judge(FOLLOW, &trial);
         let record = StepRecord {
             verdict: if accepted { Verdict::Accepted } else { Verdict::Rejected },
             constraint_norm: Some(violation),
@@ -150,7 +157,7 @@ impl<C: Constraint> StrSqp<C> {
         if accepted {
             if let Some(average) = average {
                 state.x = average.x;
-                learned.accept(&RULE, &average.measured, a, 0.0);
+                learned.accept(&average.measured, a, 0.0);
                 (batch.levels, batch.active) = (average.levels, average.active);
             } else {
                 batch.origin.copy_from(&x);
@@ -208,7 +215,7 @@ impl<V: Vector> NewAverage<V> {
             levels = (toward(levels.0, LATEST), toward(levels.1, FACTOR * LATEST));
         }
         scratch.set_sum(iterate.x, -1.0, &batch.origin);
-        let mut measured = learned.with_measured(scratch.norm(), difference);
+        let mut measured = learned.with_measured(scratch.norm_squared(), difference);
         if iterate.calm > averaged / 4 && levels.0 < levels.1 - FACTOR {
             // Where the noise vanishes, the last iterate is better than any average.
             measured.noise.remembered /= 2.0;

@@ -7,13 +7,16 @@ use crate::{
     registry::SharedProblem,
     stepper::{Position, STARTED, Stepper},
 };
+use std::marker::PhantomData;
 use strust::{
     objective::Objective,
     record::StepRecord,
     samplers::Sampler,
     saved::{Load, Save, Saved},
 };
-use strust_torch::{DeviceMethod, DeviceRun, Flat, ImageClassification, Launch};
+use strust_torch::{
+    DeviceMethod, DeviceRun, Flat, ImageClassification, LanguageModel, Launch, QueuedLoss, TorchObjective,
+};
 
 /// The number of steps on the device between two chances for the caller to stop.
 const AT_A_TIME: u64 = 32;
@@ -21,13 +24,33 @@ const AT_A_TIME: u64 = 32;
 /// A network as a stepper gets it.
 type Network = SharedProblem<Flat<f32>>;
 
+/// A network whose steps can run on the device.
+pub(super) trait OnDevice: Objective<Point = Flat<f32>> + 'static {
+    type Loss: QueuedLoss;
+    fn objective(&mut self) -> &mut TorchObjective<f32, Self::Loss>;
+}
+
+impl OnDevice for ImageClassification {
+    type Loss = strust_torch::ImageLoss;
+    fn objective(&mut self) -> &mut TorchObjective<f32, Self::Loss> {
+        self.objective()
+    }
+}
+
+impl OnDevice for LanguageModel<f32> {
+    type Loss = strust_torch::TextLoss;
+    fn objective(&mut self) -> &mut TorchObjective<f32, Self::Loss> {
+        self.objective()
+    }
+}
+
 /// The network itself.
-pub(super) fn network(f: &mut Network) -> &mut ImageClassification {
+pub(super) fn network<N: OnDevice>(f: &mut Network) -> &mut N {
     f.inner_mut().inner_mut()
 }
 
 /// A method on the GPU that runs up to an epoch per call, for a rank that is alone. Its records are read at the end of each call.
-pub(crate) struct Captured<M: DeviceMethod<f32>> {
+pub(super) struct Captured<M: DeviceMethod<f32>, N> {
     config: M::Config,
     batch: usize,
     steps_per_epoch: usize,
@@ -36,30 +59,31 @@ pub(crate) struct Captured<M: DeviceMethod<f32>> {
     with: Box<dyn Fn(M) -> M>,
     run: Option<DeviceRun<M>>,
     state: Option<M::State>,
+    network: PhantomData<fn(N)>,
 }
 
-impl<M: DeviceMethod<f32>> Captured<M> {
+impl<M: DeviceMethod<f32>, N: OnDevice> Captured<M, N> {
     pub fn new(config: M::Config, batch: usize, terms: usize, launch: Launch) -> Self {
         let (steps_per_epoch, with) = (terms.div_ceil(batch), Box::new(|method| method));
-        Self { config, batch, steps_per_epoch, launch, with, run: None, state: None }
+        Self { config, batch, steps_per_epoch, launch, with, run: None, state: None, network: PhantomData }
     }
     /// Changes the method before it runs, for example to give it a schedule.
     pub fn with(self, change: impl Fn(M) -> M + 'static) -> Self {
         Self { with: Box::new(change), ..self }
     }
-    fn begin(&mut self, f: &mut ImageClassification, method: M) {
+    fn begin(&mut self, f: &mut N, method: M) {
         let method = (self.with)(method);
         self.run = Some(DeviceRun::new(f.objective(), method, self.batch, AT_A_TIME as usize, self.launch));
     }
-    fn read_state(&mut self, f: &mut ImageClassification) -> &M::State {
+    fn read_state(&mut self, f: &mut N) -> &M::State {
         let run = self.run.as_mut().expect(STARTED);
         self.state.insert(run.method().state(f.objective()))
     }
 }
 
-impl<M: DeviceMethod<f32>> Stepper<Network> for Captured<M> {
+impl<M: DeviceMethod<f32>, N: OnDevice> Stepper<Network> for Captured<M, N> {
     fn start(&mut self, f: &mut Network, x: Flat<f32>) -> Result<(), Error> {
-        let f = network(f);
+        let f = network::<N>(f);
         f.check_point(&x)?;
         f.objective().set(&x);
         let method = M::start(self.config.clone(), f.objective(), self.steps_per_epoch)?;
@@ -67,7 +91,7 @@ impl<M: DeviceMethod<f32>> Stepper<Network> for Captured<M> {
         Ok(())
     }
     fn resume(&mut self, f: &mut Network, saved: &Checkpoint) -> Result<(), Error> {
-        let f = network(f);
+        let f = network::<N>(f);
         let state = Load::load(&saved.state).map_err(|error| saved.refuse(error))?;
         let method = M::resume(self.config.clone(), f.objective(), &state, self.steps_per_epoch)?;
         self.begin(f, method);
@@ -81,7 +105,7 @@ impl<M: DeviceMethod<f32>> Stepper<Network> for Captured<M> {
         proceed: &mut dyn FnMut(u64) -> bool,
         records: &mut Vec<StepRecord>,
     ) -> Result<(), Error> {
-        let (f, run) = (network(f), self.run.as_mut().expect(STARTED));
+        let (f, run) = (network::<N>(f), self.run.as_mut().expect(STARTED));
         let (mut made, mut outcome) = (0, Ok(()));
         while outcome.is_ok() && made < most && (made == 0 || proceed(made)) {
             let count = AT_A_TIME.min(most - made);
@@ -111,7 +135,7 @@ mod tests {
     use strust::{methods::StrState, prelude::*, ranks::Sharded, schedule::Schedule};
     use strust_baselines::{Sgd, SgdConfig};
     use strust_problems::{AnyProblem, Problem};
-    use strust_torch::{DeviceSgd, DeviceStr, device::Device, images::ImageBytes};
+    use strust_torch::{DeviceSgd, DeviceStr, GptShape, device::Device, images::ImageBytes};
 
     /// Twenty images of made-up bytes, 3×32×32.
     fn problem() -> Network {
@@ -123,7 +147,7 @@ mod tests {
         let network = ImageClassification::resnet20(&images, None, 10, Device::Cpu).unwrap();
         Sharded::new(AnyProblem::new(network), Team::alone())
     }
-    fn captured() -> Captured<DeviceStr<f32>> {
+    fn captured() -> Captured<DeviceStr<f32>, ImageClassification> {
         Captured::new(StrConfig::default(), 8, 20, Launch::Graph)
     }
     /// Runs up to step `end` as a job does: each call stays within an epoch of three steps.
@@ -168,14 +192,54 @@ mod tests {
         Stepper::start(&mut plain, &mut f, start.clone()).unwrap();
         let expected = run_to(&mut plain, &mut f, 7);
         f.start(1);
-        let mut stepper =
-            Captured::<DeviceSgd<f32>>::new(config, 8, 20, Launch::Graph).with(move |method| method.schedule(schedule));
+        let mut stepper = Captured::<DeviceSgd<f32>, ImageClassification>::new(config, 8, 20, Launch::Graph)
+            .with(move |method| method.schedule(schedule));
         stepper.start(&mut f, start).unwrap();
         for (a, b) in run_to(&mut stepper, &mut f, 7).iter().zip(&expected) {
             assert!((a.step_size - b.step_size).abs() < 1e-15, "step {}: {} and {}", a.k, a.step_size, b.step_size);
             assert!((a.value - b.value).abs() < 1e-3 * b.value.abs(), "step {}: {} and {}", a.k, a.value, b.value);
         }
         assert!(expected[6].step_size < 0.1 * expected[0].step_size);
+    }
+
+    #[test]
+    fn a_language_model_gives_the_same_steps_by_epoch_and_step_by_step() {
+        strust_torch::device::set_threads(1);
+        let text = strust_data::text::Characters::new(&"to be or not to be, ".repeat(30)).unwrap();
+        let shape = GptShape { layers: 1, width: 16, heads: 2, context: 19 };
+        let problem = || {
+            let model = LanguageModel::<f32>::new(&text, shape, Device::Cpu).unwrap();
+            Sharded::new(AnyProblem::new(model), Team::alone())
+        };
+        let (mut f, mut records) = (problem(), Vec::new());
+        let (start, terms) = (f.start(1), f.terms());
+        let mut plain = StepByStep::new(Str::new(StrConfig::default()).unwrap());
+        Stepper::start(&mut plain, &mut f, start.clone()).unwrap();
+        let mut sampler = Epochs::new(terms, 9, 3).unwrap();
+        for _ in 0..3 {
+            plain.advance(&mut f, &mut sampler, 1, &mut |_| true, &mut records).unwrap();
+        }
+        let x = plain.current(&mut f).x.clone();
+        let expected = (f.test_metric(&x), std::mem::take(&mut records));
+
+        let mut f = problem();
+        let mut stepper =
+            Captured::<DeviceStr<f32>, LanguageModel<f32>>::new(StrConfig::default(), 9, terms, Launch::Graph);
+        stepper.start(&mut f, start).unwrap();
+        let mut sampler = Epochs::new(terms, 9, 3).unwrap();
+        stepper.advance(&mut f, &mut sampler, 2, &mut |_| true, &mut records).unwrap();
+        // A measurement does not move the parameters from which the next step continues.
+        let elsewhere = f.start(2);
+        f.value(&elsewhere, &Sample::range(0..terms));
+        f.test_metric(&elsewhere);
+        stepper.advance(&mut f, &mut sampler, 1, &mut |_| true, &mut records).unwrap();
+        for (a, b) in records.iter().zip(&expected.1) {
+            assert_eq!(a.verdict, b.verdict);
+            assert!((a.value - b.value).abs() < 1e-3 * b.value, "step {}: {} and {}", a.k, a.value, b.value);
+        }
+        assert_eq!((records.len(), expected.1.len()), (3, 3));
+        let x = stepper.current(&mut f).x.clone();
+        assert!((f.test_metric(&x).unwrap() - expected.0.unwrap()).abs() < 1e-3);
     }
 
     /// The checkpoint of a stepper, through a file.
