@@ -27,9 +27,11 @@ pub(super) struct SeenParts<V> {
     /// Each row that the sample knows, by its true score.
     pub rows: Vec<Option<f64>>,
     pub slopes: Vec<V>,
-    /// Before the gradient z, then z − y.
+    /// y.
+    pub point: V,
+    /// z − y before the step.
     pub ahead: V,
-    pub scratch: [V; 3],
+    pub scratch: [V; 2],
 }
 
 impl<V: Vector> SeenParts<V> {
@@ -40,8 +42,9 @@ impl<V: Vector> SeenParts<V> {
             gradient: zero(),
             rows: Vec::new(),
             slopes: vec![zero(); rows],
+            point: zero(),
             ahead: zero(),
-            scratch: [zero(), zero(), zero()],
+            scratch: [zero(), zero()],
         }
     }
 }
@@ -77,7 +80,7 @@ where
         let f = f.value_and_gradient(x, sample, gradient);
         seen.value = f.value;
         seen.gradient.copy_from(gradient);
-        seen.ahead.add(-1.0, x);
+        seen.point.copy_from(x);
         let slopes = RowSlopes { wanted, slopes: &mut seen.slopes, scratch: &mut seen.scratch[0] };
         let smooth = rows.evaluate(x, sample, |_| true, Some(slopes));
         for (i, row) in smooth.iter().enumerate() {

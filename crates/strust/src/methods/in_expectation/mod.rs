@@ -17,7 +17,7 @@ use crate::{
     objective::Objective,
     record::StepRecord,
     sample::Sample,
-    saved::{Load, Save, Saved, vector},
+    saved::{Load, Save, Saved},
     stop::StopReason,
     vector::{Elementwise, Vector},
 };
@@ -89,8 +89,6 @@ pub struct ExpectationEnd<V> {
 pub struct InExpectationState<I, V> {
     /// The state of the inner method.
     pub(crate) inner: I,
-    /// The gradient of f in the last step.
-    pub(crate) gradient: V,
     /// The mean of gᵀD⁻¹g, and the number of steps that have learned.
     pub(crate) force: RecentMean,
     /// What is known about each row.
@@ -101,7 +99,6 @@ impl<I: Save, V: Vector> Save for InExpectationState<I, V> {
     fn save(&self) -> Saved {
         Saved::map([
             ("inner", self.inner.save()),
-            ("gradient", vector::save(&self.gradient)),
             ("force", self.force.save()),
             ("rows", self.rows.save()),
         ])
@@ -119,7 +116,6 @@ impl<I, V: Vector> InExpectationState<I, V> {
     fn with_inner(saved: &Saved, load: impl FnOnce(&Saved) -> Result<I, Error>) -> Result<Self, Error> {
         Ok(Self {
             inner: saved.part("inner", load)?,
-            gradient: saved.part("gradient", vector::load)?,
             force: saved.part("force", Load::load)?,
             rows: saved.part("rows", Load::load)?,
         })
@@ -131,7 +127,7 @@ impl<I, V: Vector> InExpectationState<I, V> {
     /// λ, the multipliers of the rows: positive at an upper bound, negative at a lower one.
     #[must_use]
     pub fn multipliers(&self) -> Vec<f64> {
-        self.rows.iter().map(|row| row.multiplier).collect()
+        self.rows.iter().map(|row| row.mean.mean).collect()
     }
 }
 
@@ -179,7 +175,6 @@ where
         self.prepare(f, &x)?;
         let rows = self.rows.len();
         Ok(InExpectationState {
-            gradient: x.zeros_like(),
             force: RecentMean::default(),
             rows: vec![RowMemory::new(&x, rows); rows],
             inner: self.inner.init(f, x)?,
@@ -194,16 +189,17 @@ where
         let mut phi = BatchLagrangian { f, rows, multipliers: &multipliers, wanted: &wanted, seen };
         let record = inner.step(&mut phi, &mut state.inner, sample)?;
 
-        let SeenParts { value, gradient, rows: values, slopes, ahead, scratch: [a, b, metric] } = seen;
+        let SeenParts { value, gradient, rows: values, slopes, point, ahead, scratch: [scratch, metric] } = seen;
         let is_finite = value.is_finite() && values.iter().flatten().all(|value| value.is_finite());
         let bounds = rows.rows();
         let outside = values.iter().zip(bounds).filter_map(|(value, row)| value.map(|value| row.violation(value)));
         let record = StepRecord { value: *value, constraint_norm: Some(outside.map(|v| v * v).sum::<f64>().sqrt()), ..record };
         if is_finite && record.step_size > 0.0 && inner.metric(&state.inner, metric) {
-            let last = (state.force.count > 0).then_some(&state.gradient);
-            let step = MeasuredStep { values, wanted: &wanted, slopes, ahead, gradient, last, metric, size: record.step_size };
-            learn(&mut state.rows, &mut state.force, bounds, step, [a, b]);
-            std::mem::swap(&mut state.gradient, gradient);
+            ahead.add(-1.0, point);
+            point.scale_add(-1.0, 1.0, I::iterate(&state.inner));
+            let ahead = [&*ahead, &*point];
+            let step = MeasuredStep { values, wanted: &wanted, slopes, ahead, gradient, metric, size: record.step_size };
+            learn(&mut state.rows, &mut state.force, bounds, step, scratch);
         }
         Ok(record)
     }
