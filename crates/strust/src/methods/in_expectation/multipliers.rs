@@ -24,7 +24,9 @@ const NEAR: f64 = 2.0;
 /// A mean over about the last quarter of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RecentMean {
+    /// The mean.
     pub(crate) mean: f64,
+    /// The number of values.
     pub(crate) count: u64,
 }
 crate::saved!([] RecentMean { mean, count });
@@ -71,7 +73,7 @@ pub struct RowMemory<V> {
 crate::saved!([V: Vector] RowMemory<V> { multiplier, next, known, value, predicted, offset, mean, slope: vector, slopes, noise, walk, products });
 
 impl<V: Vector> RowMemory<V> {
-    pub fn new(x: &V, rows: usize) -> Self {
+    pub(super) fn new(x: &V, rows: usize) -> Self {
         Self {
             multiplier: 0.0,
             next: 0.0,
@@ -88,7 +90,7 @@ impl<V: Vector> RowMemory<V> {
         }
     }
     /// Whether the next step needs the slope: the row has a multiplier, or may need one.
-    pub fn is_in_play(&self, row: &IndexedRow) -> bool {
+    pub(super) fn is_in_play(&self, row: &IndexedRow) -> bool {
         let near = NEAR * self.noise.mean.sqrt();
         let is_near = self.value > row.upper - near || self.value < row.lower + near;
         self.next != 0.0 || self.multiplier != 0.0 || self.noise.count == 0 || is_near
@@ -179,7 +181,7 @@ impl<V> RowMemory<V> {
         if multiplier == 0.0 { 0.0 } else { multiplier * steps as f64 / self.known as f64 }
     }
     /// The factor of the row in the next sample that knows it, after so many steps.
-    pub fn force(&self, steps: u64) -> f64 {
+    pub(super) fn force(&self, steps: u64) -> f64 {
         self.in_sample(self.next, steps)
     }
     /// Sets μ for the next step, and λ. `curvature` is the change of c for a multiplier 1, in multiples of a.
