@@ -381,6 +381,8 @@ pub enum Reproducible {
     SecondOrder,
     /// str-sqp with one setting on 80 small problems with constraints, with noise, and beside tuned baselines
     Constrained,
+    /// Bounds between groups from mini-batches, on made data and the tables in --data, beside a tuned Lagrangian
+    Fairness,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -49,7 +49,10 @@ pub fn reproduce(
     }
     let experiment = match (what, quick) {
         (Reproducible::Constrained, _)
-        | (Reproducible::Theory | Reproducible::ZeroTuning | Reproducible::SecondOrder, false) => {
+        | (
+            Reproducible::Theory | Reproducible::ZeroTuning | Reproducible::SecondOrder | Reproducible::Fairness,
+            false,
+        ) => {
             return suites::reproduce(what, quick, reference, runs, shared);
         }
         (Reproducible::Cifar10, false) => open("cifar10")?,

@@ -1,5 +1,5 @@
-//! The suites and benchmarks: `strust reproduce theory`, `zero-tuning`, `second-order` and `constrained`, `strust run` for
-//! their files, and `strust bench`.
+//! The suites and benchmarks: `strust reproduce theory`, `zero-tuning`, `second-order`, `constrained` and `fairness`,
+//! `strust run` for their files, and `strust bench`.
 
 use crate::{
     CommandResult,
@@ -19,6 +19,7 @@ use strust_suites::{
     bench::{self, BenchBlock, BenchProgress, BenchResults},
     built_in,
     constrained::{ConstrainedSettings, ConstrainedSuite, ReferenceFile},
+    fairness::{FairnessSettings, FairnessSuite},
     tasks::{BenchmarkSpec, Resources},
     theory::{Theory, TheorySuite},
     zero_tuning::BenchmarkSuite,
@@ -41,6 +42,7 @@ pub fn reproduce(
     check_no_settings(runs)?;
     let name = match what {
         Reproducible::Constrained => return constrained(quick, reference, runs, shared),
+        Reproducible::Fairness => return fairness(runs, shared),
         Reproducible::Theory => {
             let open = |(name, text): &(&str, &str)| Theory::parse(Path::new(name), text);
             let experiments = built_in::THEORY.iter().map(open).collect::<Result<_, _>>()?;
@@ -115,6 +117,16 @@ fn constrained(quick: bool, reference: Option<&Path>, runs: &Runs, shared: &Shar
     }
     let device = seeded(&mut benchmark, runs).open_devices()?;
     start(ConstrainedSuite { settings, reference, benchmark }, device, runs, shared)
+}
+
+fn fairness(runs: &Runs, shared: &Shared) -> CommandResult {
+    check_no_epochs("fairness", runs)?;
+    let mut settings = FairnessSettings::default();
+    if let Some(seeds) = runs.seeds {
+        settings.seeds = seeds;
+    }
+    let data = resources(&runs.network)?.data;
+    start(FairnessSuite { settings, data }, None, runs, shared)
 }
 
 fn check_no_settings(runs: &Runs) -> CommandResult {

@@ -8,11 +8,13 @@
 //! | [`tasks`] | tasks on which methods compete: their file, grid searches and runs |
 //! | [`zero_tuning`] | a method without tuning beside tuned ones |
 //! | [`constrained`] | problems with constraints: solved, from random starts, in other units, with noise, with data |
+//! | [`fairness`] | bounds between groups that are known from mini-batches only |
 //! | [`bench`](mod@bench) | `strust bench`: speed on this machine |
 
 pub mod bench;
 pub mod built_in;
 pub mod constrained;
+pub mod fairness;
 mod prelude;
 mod sqp;
 pub mod tasks;
@@ -22,10 +24,11 @@ pub mod zero_tuning;
 use strust_lab::suite::SuiteKind;
 
 /// All kinds of suites.
-pub const SUITES: [SuiteKind; 3] = [
+pub const SUITES: [SuiteKind; 4] = [
     SuiteKind::of::<theory::TheorySuite>(),
     SuiteKind::of::<zero_tuning::BenchmarkSuite>(),
     SuiteKind::of::<constrained::ConstrainedSuite>(),
+    SuiteKind::of::<fairness::FairnessSuite>(),
 ];
 
 /// The names in the order of their first occurrence.

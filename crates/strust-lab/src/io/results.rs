@@ -26,8 +26,12 @@ use std::{
 
 const PLAN: &str = "plan.json";
 /// The plan files of suites, and what a folder with one of them holds.
-pub const SUITES: [(&str, &str); 3] =
-    [("theory.json", "checks of the theory"), ("benchmark.json", "a benchmark"), ("constrained.json", "many problems")];
+pub const SUITES: [(&str, &str); 4] = [
+    ("theory.json", "checks of the theory"),
+    ("benchmark.json", "a benchmark"),
+    ("constrained.json", "many problems"),
+    ("fairness.json", "a study of fairness"),
+];
 const JOBS: &str = "runs";
 /// The folder of the figures.
 pub(crate) const FIGURES: &str = "figures";
