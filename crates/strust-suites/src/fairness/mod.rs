@@ -385,3 +385,48 @@ fn settled(course: &Course) -> f64 {
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     upper_median(&values.collect::<Vec<f64>>())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: FairnessSettings = FairnessSettings { seeds: 1, epochs: 2, batch: 128, end: 100 };
+
+    /// The fit of a task on made data, and its held-out rows.
+    fn made(task: &Task) -> (Rows, Rows) {
+        task.source.rows(None).unwrap().unwrap()
+    }
+
+    #[test]
+    fn every_run_ends_at_the_minimum_under_its_bounds() {
+        for task in TASKS.iter().filter(|task| matches!(task.source, Source::Made(_))) {
+            let (train, _) = made(task);
+            let fit = Fit { gaps: gaps(&train, task.kind, task.groups, task.bound), rows: &train, settings: SHORT };
+            let (minimum, free) = (fit.minimum(true).unwrap().unwrap(), fit.minimum(false).unwrap().unwrap());
+            assert!(minimum.value > free.value + 1e-4, "{}: the bounds have a cost", task.name);
+            let (_, end, converged) = fit.in_expectation(3).unwrap();
+            assert!(converged && end.violation < 1e-7, "{}: {end:?}", task.name);
+            assert!((end.value - minimum.value).abs() < 1e-7, "{}: {end:?} {}", task.name, minimum.value);
+            assert!(minimum.excess(end).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn a_lagrangian_without_a_rate_for_its_multipliers_minimizes_f_alone() {
+        let (train, _) = made(&TASKS[0]);
+        let settings = FairnessSettings { epochs: 10, ..SHORT };
+        let fit = Fit { gaps: gaps(&train, Kind::Parity, 2, 0.02), rows: &train, settings };
+        let free = fit.minimum(false).unwrap().unwrap();
+        let course = fit.lagrangian(0, 1e-2, 0.0).unwrap();
+        assert!(last(&course).value < free.value + 1e-3 && last(&course).violation > 0.1, "{:?}", course.epochs);
+        let bounded = fit.lagrangian(0, 1e-2, 0.1).unwrap();
+        assert!(last(&bounded).violation < 0.5 * last(&course).violation, "{:?}", bounded.epochs);
+    }
+
+    #[test]
+    fn a_task_without_its_files_is_skipped() {
+        let german = TASKS.iter().find(|task| task.name == "german").unwrap();
+        assert!(german.source.rows(None).unwrap().is_none());
+        assert!(german.source.rows(Some(Path::new("/nowhere"))).unwrap().is_none());
+    }
+}
