@@ -69,8 +69,10 @@ pub struct RowMemory<V> {
     pub(crate) walk: RecentMean,
     /// J_last·D⁻¹Jⱼ for each row j.
     pub(crate) products: Vec<RecentMean>,
+    /// J·D⁻¹J of one sample, with its noise.
+    pub(crate) square: RecentMean,
 }
-crate::saved!([V: Vector] RowMemory<V> { multiplier, next, known, value, predicted, offset, mean, slope: vector, slopes, noise, walk, products });
+crate::saved!([V: Vector] RowMemory<V> { multiplier, next, known, value, predicted, offset, mean, slope: vector, slopes, noise, walk, products, square });
 
 impl<V: Vector> RowMemory<V> {
     pub(super) fn new(x: &V, rows: usize) -> Self {
@@ -87,6 +89,7 @@ impl<V: Vector> RowMemory<V> {
             noise: RecentMean::default(),
             walk: RecentMean::default(),
             products: vec![RecentMean::default(); rows],
+            square: RecentMean::default(),
         }
     }
     /// Whether the next step needs the slope: the row has a multiplier, or may need one.
@@ -146,6 +149,7 @@ pub fn learn<V: Elementwise>(
     }
     for j in (0..m).filter(|&j| has_slope[j]) {
         scaled.set_quotient(&slopes[j], metric);
+        memory[j].square.learn(slopes[j].dot(scaled));
         for (row, _) in memory.iter_mut().zip(&has_slope).filter(|(row, has_slope)| row.slopes > 0 && (**has_slope || row.next != 0.0)) {
             let product = row.slope.dot(scaled);
             row.products[j].learn(product);
@@ -170,7 +174,8 @@ pub fn learn<V: Elementwise>(
     // Rows push each other: the sum over those in play bounds the largest eigenvalue of the products (Gershgorin).
     let in_play: Vec<bool> = (0..m).map(|i| memory[i].is_in_play(&rows[i])).collect();
     for i in (0..m).filter(|&i| values[i].is_some()) {
-        let curvature: f64 = (0..m).filter(|&j| j == i || in_play[j]).map(|j| memory[i].products[j].mean.abs()).sum();
+        let others: f64 = (0..m).filter(|&j| j != i && in_play[j]).map(|j| memory[i].products[j].mean.abs()).sum();
+        let curvature = memory[i].own_product(i) + others;
         memory[i].control(&rows[i], at_z[i], curvature, force, size);
     }
 }
@@ -183,6 +188,11 @@ impl<V> RowMemory<V> {
     /// The factor of the row in the next sample that knows it, after so many steps.
     pub(super) fn force(&self, steps: u64) -> f64 {
         self.in_sample(self.next, steps)
+    }
+    /// J·D⁻¹J without the noise of J, but at least its error: few products of noisy slopes may be 0 in the mean.
+    fn own_product(&self, own: usize) -> f64 {
+        let RecentMean { mean, count } = self.products[own];
+        mean.max(self.square.mean * (QUARTER / count as f64).sqrt().min(1.0))
     }
     /// Sets μ for the next step, and λ. `curvature` is the change of c for a multiplier 1, in multiples of a.
     fn control(&mut self, row: &IndexedRow, at_z: f64, curvature: f64, force: &RecentMean, size: f64) {
@@ -201,6 +211,7 @@ impl<V> RowMemory<V> {
         let moved_to = |multiplier, gain| toward(multiplier, gain, value, row).clamp(-most, most);
         self.next = moved_to(self.multiplier, rho / moved);
         self.multiplier = moved_to(self.multiplier, INTEGRAL * rho * rho / moved);
+        if std::env::var("PRINT").is_ok() && self.known % 60 == 0 { println!("k {} a {size:.2e} K {curvature:.2e} moved {moved:.2e} s {:.2e} w {:.2e} rho {:.3} o {:.3} v {at_z:.3} c {:.3} mu {:.3} lam {:.3} most {most:.2}", self.known, self.noise.mean.sqrt(), walk.sqrt(), rho, self.offset.mean, self.value, self.next, self.multiplier); }
         self.mean.learn(self.next);
     }
 }
