@@ -211,7 +211,12 @@ impl Sampler for Epochs {
         check_terms(self.terms(), terms)?;
         let in_strata: usize = self.strata.iter().map(Vec::len).sum();
         if !self.strata.is_empty() && in_strata != terms {
-            return Err(out_of_range("epoch sampler", "strata", in_strata, format!("one for each of the {terms} terms")));
+            return Err(out_of_range(
+                "epoch sampler",
+                "strata",
+                in_strata,
+                format!("one for each of the {terms} terms"),
+            ));
         }
         check_batch("epoch sampler", terms, self.batch)
     }

@@ -64,7 +64,11 @@ impl<S: Objective, T: Objective<Point = S::Point>> Expectation<S, T> {
         let groups: Vec<(f64, (f64, f64))> = groups.collect();
         let measured = |IndexedRow { weights, lower, upper }: &IndexedRow| MeasuredRow {
             value: weights.iter().map(|&(group, weight)| weight * groups[group].1.0).sum(),
-            standard_error: weights.iter().map(|&(group, weight)| weight * weight * groups[group].1.1).sum::<f64>().sqrt(),
+            standard_error: weights
+                .iter()
+                .map(|&(group, weight)| weight * weight * groups[group].1.1)
+                .sum::<f64>()
+                .sqrt(),
             smooth: weights.iter().map(|&(group, weight)| weight * groups[group].0).sum(),
             lower: *lower,
             upper: *upper,
@@ -149,7 +153,8 @@ impl<'a, S: Objective, T: Objective<Point = S::Point>> RowsOnAllTerms<'a, S, T> 
 
     fn slopes(&mut self, x: &S::Point) -> &[S::Point] {
         if !self.slopes.as_ref().is_some_and(|(at, _)| same(at, x)) {
-            let (_, mut slopes) = self.slopes.take().unwrap_or_else(|| (x.clone(), vec![x.zeros_like(); self.expectation.len()]));
+            let (_, mut slopes) =
+                self.slopes.take().unwrap_or_else(|| (x.clone(), vec![x.zeros_like(); self.expectation.len()]));
             self.expectation.evaluate_all(x, Some(&mut slopes));
             self.slopes = Some((x.clone(), slopes));
         }

@@ -215,7 +215,8 @@ fn an_active_row_costs_one_gradient_and_one_value_of_its_groups_in_a_step() {
         let count = *score.borrow();
         count
     };
-    let (active, idle) = (evaluations(MeanRow::mean(&all).equal_to(0.3)), evaluations(MeanRow::mean(&all).at_most(0.99)));
+    let (active, idle) =
+        (evaluations(MeanRow::mean(&all).equal_to(0.3)), evaluations(MeanRow::mean(&all).at_most(0.99)));
     assert!(active.gradients == 100 && (95..=100).contains(&active.values), "{active:?}");
     assert_eq!((idle.gradients, idle.values), (0, 100));
 }

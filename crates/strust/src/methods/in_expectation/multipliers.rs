@@ -142,7 +142,11 @@ pub fn learn<V: Elementwise>(
     for j in (0..m).filter(|&j| has_slope[j]) {
         scaled.set_quotient(&slopes[j], metric);
         memory[j].square.learn(slopes[j].dot(scaled));
-        for (row, _) in memory.iter_mut().zip(&has_slope).filter(|(row, has_slope)| row.slopes > 0 && (**has_slope || row.next != 0.0)) {
+        for (row, _) in memory
+            .iter_mut()
+            .zip(&has_slope)
+            .filter(|(row, has_slope)| row.slopes > 0 && (**has_slope || row.next != 0.0))
+        {
             let product = row.slope.dot(scaled);
             row.products[j].learn(product);
         }
