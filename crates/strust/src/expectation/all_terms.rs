@@ -80,7 +80,7 @@ impl<S: Objective, T: Objective<Point = S::Point>> Expectation<S, T> {
     fn evaluate_all(&mut self, x: &S::Point, mut slopes: Option<&mut [S::Point]>) -> Vec<Evaluation> {
         let Self { score, groups, rows, part, .. } = self;
         let mut values = vec![Evaluation { value: 0.0, rounding: 0.0 }; rows.len()];
-        slopes.iter_mut().for_each(|slopes| slopes.iter_mut().for_each(Vector::set_zero));
+        slopes.iter_mut().flat_map(|slopes| slopes.iter_mut()).for_each(Vector::set_zero);
         let mut scratch = slopes.is_some().then(|| x.zeros_like());
         let all = Sample::range(0..0);
         for (index, group) in groups.iter().enumerate() {
@@ -131,7 +131,7 @@ impl<'a, S: Objective, T: Objective<Point = S::Point>> RowsOnAllTerms<'a, S, T> 
     pub fn new(expectation: &'a mut Expectation<S, T>, shifts: &[f64]) -> Self {
         let mut sides = Vec::new();
         for (row, (IndexedRow { lower, upper, .. }, shift)) in expectation.rows.iter().zip(shifts).enumerate() {
-            if lower == upper {
+            if lower >= upper {
                 sides.push(RowSide { row, sign: 1.0, bound: upper + shift, sense: Sense::Equal });
                 continue;
             }
@@ -173,9 +173,9 @@ impl<'a, S: Objective, T: Objective<Point = S::Point>> RowsOnAllTerms<'a, S, T> 
     }
 }
 
-/// Whether two points are equal.
+/// Whether two points have the same bits.
 fn same<V: Vector>(a: &V, b: &V) -> bool {
-    (0..a.dimension()).all(|i| a.component(i) == b.component(i))
+    (0..a.dimension()).all(|i| a.component(i).to_bits() == b.component(i).to_bits())
 }
 
 impl<S: Objective, T: Objective<Point = S::Point>> Constraint for RowsOnAllTerms<'_, S, T> {
