@@ -1,4 +1,4 @@
-//! Constraints that are expectations. The limits were fixed before the first run, as multiples of what a user would ask for.
+//! Constraints that are expectations. The limits are what a user would ask for: violations of a fraction of a bound.
 
 use crate::common::{bits, distance, normals};
 use std::{cell::RefCell, rc::Rc, time::Duration};
