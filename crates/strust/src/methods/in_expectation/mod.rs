@@ -6,8 +6,8 @@ mod multipliers;
 
 pub use inner::InnerMethod;
 use lagrangian::{BatchLagrangian, SeenParts, Tilted};
-pub use multipliers::{RecentMean, RowMemory};
 use multipliers::{MeasuredStep, learn};
+pub use multipliers::{RecentMean, RowMemory};
 
 use super::{Auto, Certificate, Measurement, Method, State, StrSqpState};
 use crate::{
@@ -30,18 +30,19 @@ use crate::{
 /// the sample is seen, so its error is independent of the sample. With J = ∇c and Auto's z, y, D and a, a step then learns
 ///
 /// ```text
-/// e = c(y) + J(z − y) − o              c at z; o is the mean of J(z − y), which the curvature of c brings
-/// K = Σⱼ |mean of J_last·aD⁻¹Jⱼ|/q     how far a multiplier of 1 moves c in a step
-/// s² = mean of ½(e − what the last step predicted)²
-/// w² = mean of (J_last·aD⁻¹(g + Jᵀλ))²/q
-/// ρ = ½·2/(1 + √(1 + 4s²/w²))          half of the gain of a Kalman filter for steps w seen with noise s
+/// e = c(y) + J̄(z' − y)                 c at z', after the step; J̄ is the mean of the slopes J before this sample
+/// K = Σⱼ |mean of J̄·aD⁻¹Jⱼ|/q          how far a multiplier of 1 moves c in a step
+/// s² = mean of ½(c(y) + J̄(z − y) − e_last)²
+/// w² = mean of (J̄·aD⁻¹(g + Jᵀλ))²/q
+/// ρ = 2/(1 + √(1 + 4s²/w²))            the gain of a Kalman filter for steps w that are seen with noise s
 /// μ = λ + ρ·(violation of e)/K;   λ ← λ + ¼ρ²·(violation of e)/K
 /// |μ|, |λ| ≤ 3√(mean of g·aD⁻¹g/K)
 /// ```
 ///
-/// K of independent samples has no bias. Means are over the last quarter of the values. All of it is free of the units
-/// of f, of each row and of x. docs/constraints.md explains each line. A step costs a value of each row on its groups; a
-/// row that is near its bound or has a multiplier costs a gradient in place of this value, and a value at the trial.
+/// J̄ is independent of the sample, so e and K have no bias. Means are over the last quarter of the values. All of it is
+/// free of the units of f, of each row and of x. docs/constraints.md explains each line. A step costs a value of each row
+/// on its groups; a row that is near its bound or has a multiplier costs a gradient in place of this value, and a value at
+/// the trial.
 ///
 /// The answer x, an average, is close to the rows. [`Self::finish`] puts it on them.
 ///
@@ -140,11 +141,7 @@ pub struct InExpectationState<I, V> {
 
 impl<I: Save, V: Vector> Save for InExpectationState<I, V> {
     fn save(&self) -> Saved {
-        Saved::map([
-            ("inner", self.inner.save()),
-            ("force", self.force.save()),
-            ("rows", self.rows.save()),
-        ])
+        Saved::map([("inner", self.inner.save()), ("force", self.force.save()), ("rows", self.rows.save())])
     }
 }
 impl<I: Load, V: Vector> Load for InExpectationState<I, V> {
@@ -227,7 +224,8 @@ where
         let Self { rows, inner, seen } = self;
         let seen = seen.get_or_insert_with(|| SeenParts::new(state.inner.point(), rows.len()));
         let multipliers: Vec<f64> = state.rows.iter().map(|row| row.force(state.force.count)).collect();
-        let wanted: Vec<bool> = state.rows.iter().zip(rows.rows()).map(|(memory, row)| memory.is_in_play(row)).collect();
+        let wanted: Vec<bool> =
+            state.rows.iter().zip(rows.rows()).map(|(memory, row)| memory.is_in_play(row)).collect();
         seen.ahead.copy_from(I::iterate(&state.inner));
         let mut phi = BatchLagrangian { f, rows, multipliers: &multipliers, wanted: &wanted, seen };
         let record = inner.step(&mut phi, &mut state.inner, sample)?;
@@ -236,12 +234,14 @@ where
         let is_finite = value.is_finite() && values.iter().flatten().all(|value| value.is_finite());
         let bounds = rows.rows();
         let outside = values.iter().zip(bounds).filter_map(|(value, row)| value.map(|value| row.violation(value)));
-        let record = StepRecord { value: *value, constraint_norm: Some(outside.map(|v| v * v).sum::<f64>().sqrt()), ..record };
+        let record =
+            StepRecord { value: *value, constraint_norm: Some(outside.map(|v| v * v).sum::<f64>().sqrt()), ..record };
         if is_finite && record.step_size > 0.0 && inner.metric(&state.inner, metric) {
             ahead.add(-1.0, point);
             point.scale_add(-1.0, 1.0, I::iterate(&state.inner));
             let ahead = [&*ahead, &*point];
-            let step = MeasuredStep { values, wanted: &wanted, slopes, ahead, gradient, metric, size: record.step_size };
+            let step =
+                MeasuredStep { values, wanted: &wanted, slopes, ahead, gradient, metric, size: record.step_size };
             learn(&mut state.rows, &mut state.force, bounds, step, scratch);
         }
         Ok(record)

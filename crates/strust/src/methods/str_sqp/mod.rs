@@ -1,7 +1,7 @@
 //! STR-SQP: equalities, inequalities and bounds by an exact penalty, whose model is minimized through its dual.
 
 mod all;
-pub(super) mod batch;
+mod batch;
 mod constants;
 mod dual;
 mod exact;
