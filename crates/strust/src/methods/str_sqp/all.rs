@@ -50,7 +50,11 @@ impl<V: Vector> StrSqpState<V> {
             let mut change = g.clone();
             here.linear.add_transposed(&self.scaled_multipliers(here.linear.scaled), &mut change);
             change.add(-1.0, &before);
-            self.memory.learn(step, change);
+            if here.linear.dense {
+                self.memory.learn_matrix(&step, change);
+            } else {
+                self.memory.learn(step, change);
+            }
         } else if self.memory.curvature == 0.0 {
             self.memory.curvature = here.gradient_norm.max(f64::MIN_POSITIVE) / here.length;
             self.penalty = here.gradient_norm;

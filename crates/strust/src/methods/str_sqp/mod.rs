@@ -1,5 +1,6 @@
 //! STR-SQP: equalities, inequalities and bounds by an exact penalty, whose model is minimized through its dual.
 
+mod active;
 mod all;
 mod batch;
 mod constants;
