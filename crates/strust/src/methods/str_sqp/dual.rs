@@ -1,8 +1,7 @@
 //! The dual of the step's problem: a quadratic problem with bounds.
 
 use super::constants::{NEGLIGIBLE, ROUNDING, ROUNDS, SMALL};
-use crate::vector::Vector;
-use faer::{Mat, Side, linalg::solvers::Llt, prelude::Solve};
+use faer::{Mat, Side, linalg::solvers::Llt};
 
 /// K of a [`BoxProblem`].
 #[derive(Clone, Copy)]

@@ -12,6 +12,7 @@ mod linear;
 mod memory;
 mod scaled;
 mod turn;
+mod units;
 
 use batch::BatchMemory;
 use memory::LagrangianCurvature;
@@ -215,6 +216,9 @@ crate::serde_as_saved!([] SqpVerdict);
 pub struct StrSqpState<V> {
     /// x.
     pub(crate) x: V,
+    /// u, where units of coordinates differ: steps on all terms are steps of x/u. All that they have learned is in these
+    /// units, except for x and the multipliers.
+    pub(crate) units: Option<Vec<f64>>,
     /// y, the multipliers of the rows: L = f + yᵀc.
     pub(crate) multipliers: Vec<f64>,
     /// The multipliers of the bounds: at most 0 at a lower bound, at least 0 at an upper bound.
@@ -243,7 +247,7 @@ pub struct StrSqpState<V> {
     /// Steps made.
     pub(crate) k: u64,
 }
-crate::saved!([V: Vector] StrSqpState<V> { x: vector, multipliers, bound_multipliers: vector, weights, penalty, damping, memory, last, largest, most_violation, region, batch, verdict, k });
+crate::saved!([V: Vector] StrSqpState<V> { x: vector, units, multipliers, bound_multipliers: vector, weights, penalty, damping, memory, last, largest, most_violation, region, batch, verdict, k });
 crate::state!(StrSqpState<V>, settled by reason);
 
 impl<V> StrSqpState<V> {
@@ -326,6 +330,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
         plain.clip(&mut x);
         let weights = Linearized::at(&plain, &x, 0.0).weights();
         Ok(StrSqpState {
+            units: None,
             multipliers: vec![0.0; rows],
             bound_multipliers: x.zeros_like(),
             weights,
