@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Runs STR-SQP, SLSQP, trust-constr and IPOPT on random dense problems, and prints how often each is best.
 
-    python3 scripts/dense-reference.py [--problems N] [--units] [--trust-constr N] [--out FILE]
+    python3 scripts/dense-reference.py [--problems N] [--units] [--trust-constr N] [--out FILE [--programs A,B]]
 
 Needs NumPy, SciPy and the package strust; runs IPOPT if cyipopt can be imported. Problem k is a function of (SEED, k):
 3 to 200 unknowns, up to 300 rows, half of the problems convex, rows linear or curved, equalities, inequalities, bounds.
 --units multiplies f by 1e±6, every row by 1e±3 and every coordinate by 1e±3. trust-constr is slow, so it runs on the
-first N problems alone.
+first N problems alone. Results that FILE already has are kept, so programs can run one after the other.
 """
 
 import argparse
@@ -252,6 +252,7 @@ def main():
     parser.add_argument("--units", action="store_true", help="in other units")
     parser.add_argument("--trust-constr", type=int, default=50, metavar="N", help="run trust-constr on the first N problems")
     parser.add_argument("--out", type=Path, help="a file for all results, as JSON")
+    parser.add_argument("--programs", help="names with commas between them; all by default")
     given = parser.parse_args()
     # SciPy warns about singular Jacobians and skipped updates. The results show what they mean.
     warnings.simplefilter("ignore")
@@ -260,18 +261,20 @@ def main():
         programs["IPOPT"] = ipopt
     else:
         print("IPOPT is not run: cyipopt cannot be imported", file=sys.stderr)
+    chosen = programs if given.programs is None else given.programs.split(",")
+    known = json.loads(given.out.read_text()) if given.out and given.out.exists() else []
     problems = []
     for number in range(given.problems):
-        results = {}
+        results = known[number] if number < len(known) else {}
         for name, solve in programs.items():
-            if name != "trust-constr" or number < given.trust_constr:
+            if name in chosen and name not in results and (name != "trust-constr" or number < given.trust_constr):
                 results[name] = attempt(solve, Problem(number, given.units))
         feasible = [result["value"] for result in results.values() if result["violation"] <= FEASIBLE]
         problems.append((results, min(feasible, default=np.inf)))
-        if given.out:
-            given.out.write_text(json.dumps([results for results, _ in problems], indent=1) + "\n")
         if (number + 1) % 20 == 0:
             print(f"{number + 1} of {given.problems}", file=sys.stderr)
+    if given.out:
+        given.out.write_text(json.dumps([results for results, _ in problems], indent=1) + "\n")
     print(table(programs, problems))
 
 

@@ -122,3 +122,107 @@ impl BoxProblem<'_> {
         ky
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faer::Mat;
+
+    /// Numbers without order.
+    fn numbers(count: usize, seed: usize) -> impl Fn(usize, usize) -> f64 {
+        move |i, j| ((i * count + j + 1) as f64 * 12.9898 + seed as f64 * 78.233).sin()
+    }
+
+    /// ½‖Gy‖² + bᵀy
+    fn objective(g: &Mat<f64>, b: &[f64], y: &[f64]) -> f64 {
+        let gy = crate::methods::str_sqp::dual::combined(g, y);
+        0.5 * dot(&gy, &gy) + dot(b, y)
+    }
+
+    fn solve(g: &Mat<f64>, b: &[f64], lower: &[f64], upper: &[f64], start: &[f64]) -> Vec<f64> {
+        let mut y = start.to_vec();
+        let ky = BoxProblem { k: Matrix::Gram(g), b, lower, upper, accuracy: 0.0 }.solve(&mut y);
+        let k = g.transpose() * g;
+        let again = Matrix::Formed(&k).product(&y);
+        assert!(ky.iter().zip(again).all(|(a, b)| (a - b).abs() < 1e-9 * (1.0 + b.abs())));
+        for i in 0..y.len() {
+            let slope = ky[i] + b[i];
+            assert!((lower[i]..=upper[i]).contains(&y[i]));
+            let rounding = 1e-11 * (1.0 + b[i].abs() + y.iter().map(|y| y.abs()).sum::<f64>());
+            assert!(y[i] <= lower[i] || slope <= rounding, "slope {slope:e} at {i}");
+            assert!(y[i] >= upper[i] || slope >= -rounding, "slope {slope:e} at {i}");
+        }
+        y
+    }
+
+    #[test]
+    fn no_choice_of_active_limits_is_better() {
+        for seed in 0..40 {
+            // With two unknowns every third row depends on the others.
+            let (m, n) = (5, 2 + seed % 4);
+            let entry = numbers(m, seed);
+            let g = Mat::from_fn(n, m, &entry);
+            let b: Vec<f64> = (0..m).map(|i| 3.0 * entry(n, i)).collect();
+            let lower: Vec<f64> = (0..m).map(|i| if i % 2 == 0 { -1.5 } else { 0.0 }).collect();
+            let y = solve(&g, &b, &lower, &[1.5; 5], &[0.0; 5]);
+            let best = objective(&g, &b, &y);
+            // Every component is at a limit or free, on a grid: none is lower.
+            for choice in 0..5_usize.pow(5) {
+                let at = |i: usize| (choice / 5_usize.pow(i as u32)) % 5;
+                let other: Vec<f64> = (0..m).map(|i| lower[i] + (1.5 - lower[i]) * at(i) as f64 / 4.0).collect();
+                assert!(objective(&g, &b, &other) >= best - 1e-12, "seed {seed}: {other:?} beats {y:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_start_leads_to_the_same_minimum() {
+        let (m, n) = (60, 25);
+        for seed in 0..20 {
+            let entry = numbers(m, seed);
+            let g = Mat::from_fn(n, m, &entry);
+            let b: Vec<f64> = (0..m).map(|i| entry(n, i)).collect();
+            let (lower, upper) = (vec![0.0; m], vec![0.4; m]);
+            let cold = solve(&g, &b, &lower, &upper, &vec![0.0; m]);
+            let start: Vec<f64> = (0..m).map(|i| entry(n + 1, i).abs() * 0.4).collect();
+            let warm = solve(&g, &b, &lower, &upper, &start);
+            let difference = objective(&g, &b, &cold) - objective(&g, &b, &warm);
+            assert!(difference.abs() < 1e-12, "{difference:e}");
+        }
+    }
+
+    #[test]
+    fn rows_that_meet_in_one_vertex_do_not_cycle() {
+        // Forty half-spaces through one point of three dimensions: most are degenerate there.
+        let (m, n) = (40, 3);
+        let entry = numbers(m, 3);
+        let g = Mat::from_fn(n, m, |i, j| if i == 0 { 1.0 } else { entry(i, j) });
+        let y = solve(&g, &vec![-1.0; m], &vec![0.0; m], &vec![f64::INFINITY; m], &vec![0.0; m]);
+        let step = crate::methods::str_sqp::dual::combined(&g, &y);
+        assert!((0..m).all(|j| dot(g.col_as_slice(j), &step) >= 1.0 - 1e-12), "{step:?}");
+    }
+
+    #[test]
+    fn rows_that_repeat_or_contradict_others_end_at_their_limits() {
+        let g = Mat::from_fn(2, 4, |i, j| if i == j % 2 { 1.0 } else { 0.0 });
+        let y = solve(&g, &[-1.0, -1.0, -1.0, 2.0], &[-9.0; 4], &[9.0; 4], &[0.0; 4]);
+        assert!((y[0] + y[2] - 1.0).abs() < 1e-12, "{y:?}");
+        assert_eq!((y[1], y[3]), (9.0, -9.0), "{y:?}");
+    }
+
+    #[test]
+    fn removed_rows_leave_the_factor_of_the_others() {
+        let entry = numbers(8, 1);
+        let g = Mat::from_fn(9, 8, &entry);
+        let mut set = ActiveSet { k: Matrix::Gram(&g), free: Vec::new(), factor: Vec::new() };
+        (0..8).for_each(|i| assert!(!set.add(i, set.k.entry(i, i))));
+        [0, 3, 5].into_iter().for_each(|place| set.remove(place));
+        assert_eq!(set.free, [1, 2, 3, 5, 6]);
+        for (a, &i) in set.free.iter().enumerate() {
+            for (b, &j) in set.free.iter().enumerate().take(a + 1) {
+                let product = dot(&set.factor[a][..=b], &set.factor[b]);
+                assert!((product - set.k.entry(i, j)).abs() < 1e-12);
+            }
+        }
+    }
+}

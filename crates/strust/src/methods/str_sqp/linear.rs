@@ -282,7 +282,7 @@ impl<'a, C: Constraint> LocalProducts<'a, C> {
     /// The model for one σ.
     pub fn model(&self, sigma: f64) -> LocalModel<'_, C> {
         let Self { linear, memory, g, ref known, ref start } = *self;
-        let (metric, ahg, ghg) = match known {
+        let (metric, ahg) = match known {
             Known::Dense(b, columns, gradient) => {
                 let factor = memory.factor(b, sigma);
                 let (mut rows, mut gradient) = (columns.clone(), gradient.clone());
@@ -290,8 +290,7 @@ impl<'a, C: Constraint> LocalProducts<'a, C> {
                 solve_lower_triangular_in_place(factor.as_ref(), gradient.as_mut(), Par::Seq);
                 let gradient = gradient.col_as_slice(0).to_vec();
                 let ahg = (0..rows.ncols()).map(|i| dot(rows.col_as_slice(i), &gradient)).collect();
-                let ghg = dot(&gradient, &gradient);
-                (Metric::Dense { factor, rows, gradient }, ahg, ghg)
+                (Metric::Dense { factor, rows, gradient }, ahg)
             }
             Known::Pairs { formed: None, seen, seen_g } => {
                 let inverse = memory.inverse(sigma);
@@ -299,7 +298,7 @@ impl<'a, C: Constraint> LocalProducts<'a, C> {
                 let row = |(ag, seen): (f64, &Vec<f64>)| inverse.product(ag, seen, &weighed);
                 let ahg = linear.product(g).into_iter().zip(seen).map(row).collect();
                 let ghg = inverse.product(g.norm_squared(), seen_g, &weighed);
-                (Metric::Pairs { inverse, k: None, seen, seen_g }, ahg, ghg)
+                (Metric::Pairs { inverse, k: None, seen, seen_g, ghg }, ahg)
             }
             Known::Pairs { formed: Some(FormedProducts { rows, ag, gg }), seen, seen_g } => {
                 let inverse = memory.inverse(sigma);
@@ -310,10 +309,10 @@ impl<'a, C: Constraint> LocalProducts<'a, C> {
                 let k = Mat::from_fn(rows.nrows(), rows.nrows(), |i, j| product(i.max(j), i.min(j)));
                 let ahg = ag.iter().zip(seen).map(|(ag, seen)| inverse.product(*ag, seen, &weighed_g)).collect();
                 let ghg = inverse.product(*gg, seen_g, &weighed_g);
-                (Metric::Pairs { inverse, k: Some(k), seen, seen_g }, ahg, ghg)
+                (Metric::Pairs { inverse, k: Some(k), seen, seen_g, ghg }, ahg)
             }
         };
-        LocalModel { linear, g, metric, ahg, ghg, last: RefCell::new(start.clone()) }
+        LocalModel { linear, g, metric, ahg, last: RefCell::new(start.clone()) }
     }
 }
 
@@ -321,8 +320,8 @@ impl<'a, C: Constraint> LocalProducts<'a, C> {
 enum Metric<'a, V> {
     /// L of B + σI = LLᵀ, L⁻¹Aᵀ and L⁻¹g.
     Dense { factor: Mat<f64>, rows: Mat<f64>, gradient: Vec<f64> },
-    /// H itself, AHAᵀ if the rows are formed, UᵀAᵀ row by row, and Uᵀg.
-    Pairs { inverse: Inverse<'a, V>, k: Option<Mat<f64>>, seen: &'a [Vec<f64>], seen_g: &'a [f64] },
+    /// H itself, AHAᵀ if the rows are formed, UᵀAᵀ row by row, Uᵀg and gᵀHg.
+    Pairs { inverse: Inverse<'a, V>, k: Option<Mat<f64>>, seen: &'a [Vec<f64>], seen_g: &'a [f64], ghg: f64 },
 }
 
 /// Uᵀ(a·g + Aᵀy).
@@ -337,9 +336,8 @@ pub(super) struct LocalModel<'a, C: Constraint> {
     linear: &'a Linearized<'a, C>,
     metric: Metric<'a, C::Point>,
     g: &'a C::Point,
-    /// AHg and gᵀHg.
+    /// AHg.
     ahg: Vec<f64>,
-    ghg: f64,
     /// The last multipliers, where the next search begins.
     last: RefCell<Vec<f64>>,
 }
@@ -366,27 +364,34 @@ impl<C: Constraint> LocalModel<'_, C> {
         let mut y = if let Matrix::Formed(_) = k { vec![0.0; c.len()] } else { self.last.borrow().clone() };
         let accuracy = self.linear.accuracy;
         let ky = BoxProblem { k, b: &b, lower: &lower, upper: &upper, accuracy }.solve(&mut y);
-        let along: f64 = y.iter().zip(&self.ahg).map(|(y, ahg)| y * ahg).sum();
-        let square = steepness * (self.ghg + 2.0 * along) + y.iter().zip(&ky).map(|(y, ky)| y * ky).sum::<f64>();
         // A row whose multiplier is not at the penalty is satisfied, up to the accuracy of y.
         let ahead = |i: usize| if y[i].abs() < penalty { 0.0 } else { -b[i] - ky[i] };
-        let left = scaled.violation(&(0..c.len()).map(ahead).collect::<Vec<f64>>());
+        let ahead: Vec<f64> = (0..c.len()).map(ahead).collect();
+        let left = scaled.violation(&ahead);
         let mut p = if steepness == 0.0 { self.g.zeros_like() } else { self.g.clone() };
         self.linear.add_transposed(&y, &mut p);
         let stationarity = p.norm();
+        // pᵀ(B + σI)p and gᵀp
+        let (square, slope);
         match &self.metric {
             Metric::Dense { factor, rows, gradient } => {
                 let mut sum = Mat::zeros(gradient.len(), 1);
                 let slots = sum.col_as_slice_mut(0).iter_mut();
                 slots.zip(combined(rows, &y)).zip(gradient).for_each(|((p, ay), g)| *p = -(steepness * g + ay));
+                square = dot(sum.col_as_slice(0), sum.col_as_slice(0));
+                // gᵀp = −pᵀ(B + σI)p − yᵀAp: a difference of large numbers would be lost in rounding near a solution.
+                let of_rows: f64 = (0..c.len()).map(|i| y[i] * (ahead[i] - c[i])).sum();
+                slope = -steepness * (square + of_rows);
                 solve_upper_triangular_in_place(factor.transpose(), sum.as_mut(), Par::Seq);
                 p.set_components(sum.col_as_slice(0));
             }
-            Metric::Pairs { inverse, seen, seen_g, .. } => {
+            Metric::Pairs { inverse, seen, seen_g, ghg, .. } => {
+                let along: f64 = y.iter().zip(&self.ahg).map(|(y, ahg)| y * ahg).sum();
+                square = steepness * (ghg + 2.0 * along) + y.iter().zip(&ky).map(|(y, ky)| y * ky).sum::<f64>();
+                slope = -steepness * (ghg + along);
                 inverse.apply_negative(&seen_of(seen, seen_g, steepness, &y), &mut p);
             }
         }
-        let slope = -steepness * (self.ghg + along);
         let predicted = -slope - 0.5 * square + penalty * (self.linear.violation() - left);
         let length = p.norm_squared();
         let curvature = if length > 0.0 { square / length } else { 0.0 };

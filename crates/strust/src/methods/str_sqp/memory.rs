@@ -288,4 +288,60 @@ mod tests {
         let CurvaturePair { step, change } = &memory.pairs[0];
         assert!((step.dot(change) - DAMPED).abs() < 1e-12);
     }
+
+    #[test]
+    fn the_matrix_is_that_of_all_pairs() {
+        let mut memory = LagrangianCurvature::new(2.0);
+        let mut pairs = Vec::new();
+        for k in 0..6 {
+            let step: Vec<f64> = (0..4).map(|i| f64::from(i * k + i + k).sin() + 0.3).collect();
+            let change: Vec<f64> = step.iter().enumerate().map(|(i, s)| [3.0, 1.0, 0.5, 7.0][i] * s).collect();
+            memory.learn_matrix(&step, change.clone());
+            pairs.push(CurvaturePair { step, change });
+        }
+        // The first pair sets the scale.
+        let theta = pairs[0].change.norm() / pairs[0].step.norm();
+        let (found, expected) = (memory.matrix(&pairs[0].step), dense(theta, &pairs));
+        assert!((found - expected).norm_max() < 1e-12);
+        assert!(memory.pairs.is_empty());
+    }
+
+    #[test]
+    fn pairs_become_a_matrix() {
+        let mut memory = LagrangianCurvature::new(2.0);
+        let pair = CurvaturePair { step: vec![1.0, 0.5], change: vec![2.0, 3.0] };
+        memory.learn(pair.step.clone(), pair.change.clone());
+        let expected = dense(memory.curvature, &[pair]);
+        assert!((memory.matrix(&vec![0.0; 2]) - expected).norm_max() < 1e-12);
+        let (step, change) = (vec![0.5, -1.0], vec![0.5, -4.0]);
+        memory.learn_matrix(&step, change.clone());
+        let mut product = vec![0.0; 2];
+        memory.multiply(&step, &mut product);
+        assert!(memory.pairs.is_empty() && (0..2).all(|i| (product[i] - change[i]).abs() < 1e-12), "{product:?}");
+    }
+
+    #[test]
+    fn the_matrix_always_has_a_factor() {
+        let mut memory = LagrangianCurvature::new(1.0);
+        for k in 0..60 {
+            // Curvatures over forty decades, negative ones, and numbers that are not finite.
+            let size = 10.0_f64.powi((k * 7) % 41 - 20);
+            let step: Vec<f64> = (0..3).map(|i| f64::from(i * k + i + 1).sin()).collect();
+            let sign = if k % 5 == 0 { -1.0 } else { 1.0 };
+            let mut change: Vec<f64> = step.iter().map(|s| sign * size * s + 0.1 * size).collect();
+            if k % 11 == 0 {
+                change[1] = if k % 2 == 0 { f64::NAN } else { f64::INFINITY };
+            }
+            memory.learn_matrix(&step, change);
+            let b = memory.matrix(&step);
+            for sigma in [0.0, 1.0, 1e20] {
+                let factor = memory.factor(&b, sigma);
+                assert!((0..3).all(|i| factor[(i, i)] > 0.0 && factor[(i, i)].is_finite()), "after {k}: {factor:?}");
+            }
+        }
+        // Without a factor of its own, the scale alone is used.
+        let indefinite = Mat::from_fn(3, 3, |i, j| if i == j { -1.0 } else { 0.0 });
+        let factor = memory.factor(&indefinite, 0.0);
+        assert!((factor[(1, 1)] - memory.curvature.sqrt()).abs() <= 1e-12 * factor[(1, 1)]);
+    }
 }

@@ -38,7 +38,7 @@ config! {
     pub struct StrSqpConfig for "str-sqp" {
         /// Relative tolerance of feasibility, of the Lagrangian's gradient and of complementarity.
         pub tolerance: f64 = 1e-8, Number(Range::open(0.0, 1.0));
-        /// The most products with the Lagrangian's Hessian in a step on all terms. 0: limited-memory BFGS alone.
+        /// The most products with the Lagrangian's Hessian in a step on all terms. 0: BFGS alone.
         pub products: u64 = 0, Whole(Range::closed(0.0, 1_000_000.0));
     }
 }
@@ -56,7 +56,9 @@ config! {
 /// accept above 0.1, else σ ← max(4σ, ½pᵀBp/pᵀp);   above 0.5: σ ← σ/4
 /// ```
 ///
-/// B is limited-memory BFGS of the Lagrangian f + yᵀc. σ plays the radius: it shortens the step.
+/// B is BFGS of the Lagrangian f + yᵀc: a matrix up to 300 unknowns and 3,000 rows and finite bounds, ten pairs beyond. σ
+/// plays the radius: it shortens the step. With a matrix, steps are steps of x/u, where the start and the slopes of f and c
+/// agree that coordinates have units u that differ.
 ///
 /// With `products` above 0, p only names the active rows. Projected conjugate gradients then minimize gᵀp + ½pᵀWp where
 /// these rows are 0, with exact products of W = ∇²f + Σyᵢ∇²cᵢ and inside a radius of their own. The same merit judges this

@@ -1,14 +1,12 @@
 //! Units of the coordinates: f and c as functions of z = x/u, where the start and the slopes agree that units differ.
 
+use super::constants::PASSES;
 use crate::{
     constraints::{Bounds, Constraint, ConstraintWrapper},
     objective::{Evaluation, Objective, ObjectiveWrapper, ProductKind},
     sample::Sample,
     vector::Vector,
 };
-
-/// Passes over the slopes. Two coordinates that are in different rows alone may need more; then their units stay as they are.
-const PASSES: usize = 3;
 
 /// u, powers of two, so that x = u∘z is exact; `None` if all are 1.
 ///
@@ -112,8 +110,7 @@ impl<F: Objective + ?Sized> ObjectiveWrapper for InUnits<'_, F, F::Point> {
         let Some(units) = this.units else {
             return this.inner.curvature_product(kind, x, sample, direction, product);
         };
-        let made =
-            this.inner.curvature_product(kind, &changed(units, x), sample, &changed(units, direction), product);
+        let made = this.inner.curvature_product(kind, &changed(units, x), sample, &changed(units, direction), product);
         change(Some(units), false, product);
         made
     }
