@@ -231,7 +231,19 @@ def kind_of(result, best):
 
 
 def table(names, problems):
-    lines = [["program", "problems", "best", "other optimum", "infeasible", "stalled", "wrongly converged", "evaluations", "seconds"]]
+    lines = [
+        [
+            "program",
+            "problems",
+            "best",
+            "other optimum",
+            "infeasible",
+            "stalled",
+            "wrongly converged",
+            "evaluations",
+            "seconds",
+        ]
+    ]
     for name in names:
         results = [(results[name], best) for results, best in problems if name in results]
         if not results:
@@ -240,7 +252,13 @@ def table(names, problems):
         best = kinds.count("best") + kinds.count("best, stalled")
         stalled = kinds.count("stalled") + kinds.count("best, stalled")
         median = [np.median([result[key] for result, _ in results]) for key in ("evaluations", "seconds")]
-        counts = [best, kinds.count("other optimum"), kinds.count("infeasible"), stalled, kinds.count("wrongly converged")]
+        counts = [
+            best,
+            kinds.count("other optimum"),
+            kinds.count("infeasible"),
+            stalled,
+            kinds.count("wrongly converged"),
+        ]
         lines.append([name, len(results), *counts, f"{median[0]:g}", f"{median[1]:.3g}"])
     lines.insert(1, ["---"] * len(lines[0]))
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
@@ -250,7 +268,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--problems", type=int, default=500)
     parser.add_argument("--units", action="store_true", help="in other units")
-    parser.add_argument("--trust-constr", type=int, default=50, metavar="N", help="run trust-constr on the first N problems")
+    parser.add_argument(
+        "--trust-constr", type=int, default=50, metavar="N", help="run trust-constr on the first N problems"
+    )
     parser.add_argument("--out", type=Path, help="a file for all results, as JSON")
     parser.add_argument("--programs", help="names with commas between them; all by default")
     given = parser.parse_args()

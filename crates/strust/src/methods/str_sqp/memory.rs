@@ -160,7 +160,7 @@ impl<V: Vector> LagrangianCurvature<V> {
             }
         }
         // Rounding must not leave a B that has no factor.
-        if matrix.llt(Side::Lower).is_err() {
+        if !matrix.is_all_finite() || matrix.llt(Side::Lower).is_err() {
             *self = Self::new(theta);
         } else {
             self.curvature = theta;
