@@ -21,6 +21,7 @@ use strust_fit::{
     DataTable, FitOptions, FitReport, Fitted, FittedModel, ReadOptions,
     assess::{Assessment, ClassAssessment},
     constrain::WeightConstraint,
+    fair::FairOptions,
     fit::{FitWatch, HIDDEN, fit_on},
     saved::ModelFamily,
     table::{ReadProgress, data_files},
@@ -67,7 +68,7 @@ pub fn run(args: &FitArgs, shared: &Shared) -> CommandResult {
         let reading = ReadOptions {
             target: args.target.clone(),
             needs_target: true,
-            drop: args.drop.clone(),
+            drop: args.drop.iter().filter(|column| !groups_left_out(args).contains(column)).cloned().collect(),
             categories: args.category.clone(),
             ..ReadOptions::default()
         };
@@ -237,8 +238,16 @@ fn options(args: &FitArgs, test_share: Option<f64>) -> CommandResult<FitOptions>
             unit_norm: args.unit_norm,
             rules: rules(args)?,
         },
+        fair: FairOptions { rules: args.fair.clone(), limits: args.limit.clone() },
+        leave_out: groups_left_out(args),
         keep: args.keep.clone(),
     })
+}
+
+/// The columns of --drop that have groups of --fair: they are read, but are no inputs.
+fn groups_left_out(args: &FitArgs) -> Vec<String> {
+    let is_group = |column: &&String| args.fair.iter().any(|rule| rule.column == **column);
+    args.drop.iter().filter(is_group).cloned().collect()
 }
 
 /// The rules for weights, in the words of the library.
