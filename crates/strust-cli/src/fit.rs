@@ -3,7 +3,7 @@
 use crate::{
     CommandFailure, CommandResult,
     args::{FitArgs, LossChoice, ModelChoice, PenaltyChoice, Shared},
-    failure, fit_constraints, fit_page,
+    failure, fit_constraints, fit_fair, fit_page,
     session::{self, print, print_json},
     show::{Activity, heading},
     usage,
@@ -404,6 +404,11 @@ impl<'a> FitOutcome<'a> {
         }
         for line in fit_constraints::lines(&self.fit.constraints) {
             let _ = writeln!(text, "constraint: {line}");
+        }
+        if let Some(report) = &self.fit.fair {
+            for line in fit_fair::lines(report, matches!(self.fit.training, Assessment::Classes(_))) {
+                let _ = writeln!(text, "fair: {line}");
+            }
         }
         let _ = writeln!(text, "{}", heading(&self.verdict, shared));
         let _ = writeln!(text, "Model: {}", self.model.display());

@@ -4,6 +4,7 @@ use crate::{
     CommandFailure, CommandResult,
     args::{Network, PredictArgs, Shared},
     fit::{RowSource, counted, input_files, read, scored},
+    fit_fair,
     fit_page::number,
     predictions::PredictionFormat,
     session::{self, print, print_data, print_json},
@@ -19,7 +20,7 @@ use std::{
 use strust_fit::{
     DataTable, FittedModel, ReadOptions,
     assess::{Assessment, ClassAssessment, Predictor},
-    fit::evaluate as assessed,
+    fit::{Evaluated, evaluate as assessed},
     table::{CellKind, Cells, ExpectedColumns, NamedColumn},
     transform::EncodingLosses,
     words::nearest,
@@ -151,10 +152,14 @@ pub fn evaluate(path: &Path, data: &Path, unchecked: bool, network: &Network, sh
     let model = load(path, data, "evaluate")?;
     let interrupt = session::interrupt()?;
     let table = read(data, &model.read_options(true), &Activity::new(shared), &interrupt)?;
-    let (scores, losses) = assessed(&model, &table, &interrupt)?;
+    let Evaluated { scores, losses, groups } = assessed(&model, &table, &interrupt)?;
     warn(&losses, &table.path);
     if shared.json {
-        return print_json(&scores);
+        let mut json = serde_json::to_value(&scores).expect("scores are plain data");
+        if !groups.is_empty() {
+            json["groups"] = serde_json::to_value(&groups).expect("rates are plain data");
+        }
+        return print_json(&json);
     }
     let mut text = format!("{}\n", heading(&scored(&scores, ""), shared));
     match &scores {
@@ -164,6 +169,9 @@ pub fn evaluate(path: &Path, data: &Path, unchecked: bool, network: &Network, sh
         Assessment::Regression(scores) => {
             let _ = writeln!(text, "root of the mean squared error {}", number(scores.rmse));
         }
+    }
+    for column in &groups {
+        let _ = write!(text, "\n{}\n{}", heading(&format!("By {}, with 95 % intervals", column.column), shared), table(&fit_fair::rates(column)));
     }
     print(&text)
 }

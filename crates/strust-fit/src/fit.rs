@@ -23,7 +23,7 @@ use crate::{
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use strust::ranks::{Alone, Group};
-use strust_data::words::plural;
+use strust_data::words::{argument, plural};
 
 pub use crate::options::{FitOptions, HIDDEN};
 
@@ -224,6 +224,10 @@ pub fn fit_on(
         }
         None => None,
     };
+    remarks.extend(fair.iter().flat_map(|report| report.notes.iter().cloned()));
+    remarks.extend(options.fair.columns().into_iter().filter(|name| model.about.encoder.columns.iter().any(|c| c.name == *name)).map(|name| {
+        format!("`{name}` has the groups of --fair and is an input of the model too: --drop {} leaves it out", argument(name))
+    }));
     let most = at_once(&model.weights);
     let mut few = false;
     let mut measured = |on: MeasuredRows<'_>| {

@@ -21,7 +21,7 @@ mod second;
 mod under;
 
 pub(crate) use quadratic::QuadraticModel;
-pub(crate) use under::{BoundedFit, BoundedMinimum, MeanBound, RowMean, RowScore};
+pub(crate) use under::{BoundedFit, MeanBound, RowMean, RowScore};
 
 use crate::{
     Error,

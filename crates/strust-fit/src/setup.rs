@@ -50,7 +50,7 @@ fn fair(
     let problem = FairProblem::new(set, &data, task, ranks)?;
     let fit = BoundedFit::new(data, &free.weights.flat, ranks, limits.interrupted, limits.any_stops)?;
     let (mut trained, mut steps) = (free, 0.0);
-    let found = problem.solve(&fit, None, &mut |value, flat| {
+    let found = problem.solve(&fit, ranks, &mut |value, flat| {
         steps += 1.0;
         let weights = Weights { flat, ..trained.weights.clone() };
         trained.curve.extend(limits.learned(trained.epochs + steps, &weights));
@@ -165,6 +165,12 @@ impl FitSetup<'_> {
         let residuals = self.ranks.collect(own.index.iter().map(|&i| share.owner(i)), 1, mine)?;
         // If half of the rows are fitted exactly, the bound must still be above 0.
         Ok(HUBER * robust_deviation(residuals).max(1e-3))
+    }
+
+    /// Sentences about training rows that do not count for the bounds of `set`.
+    pub(crate) fn fair_notes(&self, set: &FairSet, own: MeasuredRows<'_>) -> Result<Vec<String>, Error> {
+        let index = self.ranks.share().places(own.index);
+        Ok(FairProblem::new(set, &self.terms(own, &index), own.task, self.ranks)?.notes)
     }
 
     /// What the constraints do.

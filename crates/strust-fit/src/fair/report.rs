@@ -4,10 +4,9 @@ use super::{FairRule, FairSet, GroupColumn, LEAST_ROWS, ModelFairness, Quantity,
 use crate::{
     Error,
     assess::{Assessment, Predictor, assess},
-    ranks::Ranks,
     scored::MeasuredRows,
     setup::FitSetup,
-    weights::Weights,
+    weights::{LayerSpace, Weights},
 };
 use serde::Serialize;
 
@@ -94,8 +93,14 @@ pub struct FairReport {
     pub effects: Vec<FairEffect>,
     /// The share by which the loss on the training rows would be lower without bounds.
     pub cost: f64,
-    /// Fits with other bounds, those with the smallest first; the last one has no bounds.
+    /// The scores of the fit.
+    pub fit: FairPoint,
+    /// Those without bounds, if these change the fit. The bound is the largest difference, or the rate.
+    pub free: Option<FairPoint>,
+    /// Fits with other values of the first bound, the smallest first, with these two.
     pub curve: Vec<FairPoint>,
+    /// Sentences about rows that do not count.
+    pub notes: Vec<String>,
     /// The groups on the held-out rows or, without any, on the training rows.
     pub columns: Vec<ColumnRates>,
 }
@@ -146,7 +151,7 @@ impl Tallies {
             let (prediction, goal) = (predictor.predict(&on.data.rows, place), on.data.goals[place]);
             for quantity in Quantity::ALL {
                 let Some(number) = quantity.of(&prediction, goal) else { continue };
-                let mut add = |tally: &mut Tally| {
+                let add = |tally: &mut Tally| {
                     let sums = &mut tally.0[quantity as usize];
                     *sums = [sums[0] + 1.0, sums[1] + number, sums[2] + number * number];
                 };
@@ -241,7 +246,7 @@ pub(crate) fn fair_report(
             held_out: of_judged.as_ref().and_then(|of| of[k]),
         })
         .collect();
-    let space = &mut crate::weights::LayerSpace::default();
+    let space = &mut LayerSpace::default();
     let [loss, of_free] = [weights, &free].map(|weights| own.mean_loss(weights, space).unwrap_or(f64::NAN));
     let point = |bound: f64, weights: &Weights| -> Result<FairPoint, Error> {
         let score = |on| Ok::<_, Error>(score(&assess(weights, on)?.0));
@@ -249,22 +254,27 @@ pub(crate) fn fair_report(
         Ok(FairPoint { bound, training: score(own)?.value, held_out })
     };
     let first = &effects[0];
-    let mut curve = vec![point(first.bound, weights)?];
-    if first.free > first.bound + VIOLATION {
-        curve.push(point(first.free, &free)?);
-        for share in CURVE {
-            let other = set.with_first(share * first.free);
-            match (FitSetup { fair: Some(&other), ..*setup }).weights(own) {
-                Ok(weights) => curve.push(point(share * first.free, &weights)?),
-                // Nothing satisfies such a bound.
-                Err(Error::Contents { .. }) => {}
-                Err(why) => return Err(why),
-            }
+    let fit = point(first.bound, weights)?;
+    let is_active = effects.iter().any(|effect| effect.free > effect.bound);
+    let free_point = is_active.then(|| point(first.free, &free)).transpose()?;
+    let mut curve: Vec<FairPoint> = [Some(fit), free_point].into_iter().flatten().collect();
+    for share in CURVE.into_iter().filter(|_| first.free > first.bound) {
+        let bound = share * first.free;
+        let other = match (FitSetup { fair: Some(&set.with_first(bound)), ..*setup }).weights(own) {
+            // Nothing satisfies such a bound.
+            Err(Error::Contents { .. }) => continue,
+            other => other?,
+        };
+        let reached = Tallies::of(&asked.columns, &set.codes, &other, own)?.bounded(asked);
+        // Decisions of few rows may not reach a bound.
+        if value(reached[0]) <= bound + VIOLATION {
+            curve.push(point(bound, &other)?);
         }
-        curve.sort_by(|a, b| a.bound.total_cmp(&b.bound));
     }
+    curve.sort_by(|a, b| a.bound.total_cmp(&b.bound));
+    let notes = setup.fair_notes(set, own)?;
     let columns = judged.unwrap_or(training).rates(&asked.columns);
-    Ok(FairReport { effects, cost: 1.0 - of_free / loss, curve, columns })
+    Ok(FairReport { effects, cost: 1.0 - of_free / loss, fit, free: free_point, curve, notes, columns })
 }
 
 /// The accuracy or R².

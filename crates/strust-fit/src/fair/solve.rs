@@ -12,15 +12,15 @@ use std::path::PathBuf;
 use strust::stop::StopReason;
 use strust_data::words::{joined, plural};
 
-/// Fits at most until decisions satisfy the bounds.
-const ROUNDS: usize = 20;
+/// Rounds at most until decisions satisfy the bounds.
+const ROUNDS: usize = 12;
+/// A solution is good enough if another round makes f lower by less than this share.
+const WORTH: f64 = 1e-3;
 /// The largest violation of a bound on the training rows.
 pub(crate) const VIOLATION: f64 = 1e-6;
 
 /// Bounds on means over the training rows.
 pub(crate) struct FairProblem {
-    means: Vec<RowMean>,
-    /// The same as the program counts them.
     counted: Vec<RowMean>,
     bounds: Vec<MeanBound>,
     /// The text of the option that each bound comes from.
@@ -34,7 +34,8 @@ pub(crate) struct FairProblem {
 pub(crate) struct FairFit {
     pub(crate) x: Vec<f64>,
     pub(crate) value: f64,
-    pub(crate) steps: u64,
+    /// The largest violation of a bound on the training rows.
+    pub(crate) violation: f64,
     pub(crate) converged: bool,
 }
 
@@ -47,7 +48,7 @@ impl FairProblem {
         ranks: &Ranks<'_>,
     ) -> Result<Self, Error> {
         let path = set.path.clone();
-        let mut problem = Self { means: vec![], counted: vec![], bounds: vec![], texts: vec![], path, notes: vec![] };
+        let mut problem = Self { counted: vec![], bounds: vec![], texts: vec![], path, notes: vec![] };
         for (k, rule) in set.asked.options.rules.iter().enumerate() {
             let column = &set.asked.columns[k];
             let group = |position: usize| set.codes[k][terms.index[position]];
@@ -92,16 +93,14 @@ impl FairProblem {
     }
 
     fn push(&mut self, quantity: Quantity, positions: Vec<usize>, task: &FitTask) -> usize {
-        let width: f64 = std::env::var("FAIR_WIDTH").ok().and_then(|w| w.parse().ok()).unwrap_or(1.0);
         let score = match (task, quantity) {
             (FitTask::Regression { mean, deviation, .. }, _) => RowScore::Output { shift: *mean, scale: *deviation },
             (_, Quantity::Loss) => RowScore::Wrong,
-            _ => RowScore::Probability { width: if quantity.is_rate() { width } else { 1.0 } },
+            _ if quantity.is_rate() => RowScore::Decision,
+            _ => RowScore::Probability { width: 1.0 },
         };
-        let truth = if quantity.is_rate() { RowScore::Decision } else { score };
-        self.counted.push(RowMean { positions: positions.clone(), score: truth, plus: 0.0 });
-        self.means.push(RowMean { positions, score, plus: 0.0 });
-        self.means.len() - 1
+        self.counted.push(RowMean { positions, score, plus: 0.0 });
+        self.counted.len() - 1
     }
 
     /// The largest violation of a bound by some means.
@@ -114,7 +113,7 @@ impl FairProblem {
             // With the best middle, the two largest excesses of opposite sign are equal.
             let side = |sign: f64| {
                 let of = self.bounds.iter().filter(|bound| bound.middle == k).zip(&excess);
-                of.filter(|(bound, _)| bound.sign == sign).fold(f64::NEG_INFINITY, |most, (_, e)| most.max(*e))
+                of.filter(|(bound, _)| bound.sign * sign > 0.0).fold(f64::NEG_INFINITY, |most, (_, e)| most.max(*e))
             };
             let worst = if k.is_some() { side(1.0) + side(-1.0) } else { side(1.0).max(side(-1.0)) };
             most = most.max(worst);
@@ -131,47 +130,85 @@ impl FairProblem {
 
     /// The best model that satisfies the bounds.
     ///
-    /// A rate has no slope. Its place takes a mean of probabilities, plus the difference between the two at the last
-    /// solution. So where the solutions no longer change, the rates satisfy their bounds.
+    /// A rate has no slope. Its place takes a mean of steep probabilities, plus the difference between the two at earlier
+    /// solutions. So where the solutions no longer change, the rates satisfy their bounds. If they do not, as those of few
+    /// rows may, the answer is the solution that violates them the least.
     pub(crate) fn solve<R: RowInputs + Sync>(
         &self,
         fit: &BoundedFit<'_, '_, R>,
-        start: Option<&[f64]>,
+        ranks: &Ranks<'_>,
         each: &mut dyn FnMut(f64, Vec<f64>),
     ) -> Result<FairFit, Error> {
         let free = fit.free();
-        let of_free = fit.means(&self.counted, free)?;
-        if self.violation(&of_free) <= 0.0 {
-            return Ok(FairFit { x: free.to_vec(), value: f64::NAN, steps: 0, converged: true });
+        if self.violation(&fit.means(&self.counted, free)?) <= 0.0 {
+            return Ok(FairFit { x: free.to_vec(), value: 0.0, violation: 0.0, converged: true });
         }
-        let has_rates = self.means.iter().zip(&self.counted).any(|(mean, counted)| mean.score != counted.score);
-        let mut means = self.means.clone();
-        let mut x = start.unwrap_or(free).to_vec();
-        let (mut steps, mut best) = (0, None::<FairFit>);
+        let smooth = self.smooth(fit, ranks)?;
+        let has_rates = smooth.iter().zip(&self.counted).any(|(mean, counted)| mean.score != counted.score);
+        let (mut means, mut bounds) = (smooth.clone(), self.bounds.clone());
+        let (mut x, mut best, mut last, mut margin) = (None::<Vec<f64>>, None::<FairFit>, f64::INFINITY, 0.0);
         for round in 0..if has_rates { ROUNDS } else { 1 } {
             if has_rates {
-                let (smooth, counted) = (fit.means(&self.means, &x)?, fit.means(&self.counted, &x)?);
+                let share = 2.0 / (round as f64 + 2.0);
+                let here = x.as_deref().unwrap_or(free);
+                let (smooth, counted) = (fit.means(&smooth, here)?, fit.means(&self.counted, here)?);
                 for (mean, (smooth, counted)) in means.iter_mut().zip(smooth.iter().zip(&counted)) {
-                    mean.plus = counted - smooth;
+                    mean.plus += share * (counted - smooth - mean.plus);
                 }
             }
-            let found = fit.minimum(&means, &self.bounds, &x, each)?;
-            steps += found.steps;
+            let found = fit.minimum(&means, &bounds, x.as_deref(), each)?;
             if found.reason == StopReason::Infeasible {
                 break;
             }
-            let counted = fit.means(&self.counted, &found.x)?;
-            let violation = self.violation(&counted);
-            if std::env::var_os("DEBUG_FAIR").is_some() {
-                eprintln!("round {round}: {:?} f {:.8} steps {} counted {counted:.5?} violation {violation:.2e}", found.reason, found.value, found.steps);
+            let violation = self.violation(&fit.means(&self.counted, &found.x)?).max(0.0);
+            x = Some(found.x.clone());
+            let converged = found.reason.converged();
+            let found = FairFit { x: found.x, value: found.value, violation, converged };
+            let is_enough = violation <= VIOLATION
+                && best.as_ref().is_some_and(|best| best.violation <= VIOLATION && found.value > (1.0 - WORTH) * best.value);
+            if best.as_ref().is_none_or(|best| found.is_better(best)) {
+                best = Some(found);
             }
-            x.clone_from(&found.x);
-            let is_better = best.as_ref().is_none_or(|best| found.value < best.value);
-            if violation <= VIOLATION && is_better {
-                best = Some(FairFit { x: found.x, value: found.value, steps, converged: found.reason.converged() });
+            if is_enough {
+                break;
             }
+            // Counts are whole numbers, so a bound that is missed by a row must be tightened.
+            if violation > VIOLATION && violation > 0.5 * last {
+                margin = violation.max(2.0 * margin);
+                for (tight, bound) in bounds.iter_mut().zip(&self.bounds) {
+                    tight.most = match bound.middle {
+                        // A difference has two sides, and none of them is below 0.
+                        Some(_) => (bound.most - 0.5 * margin).max(0.0),
+                        None => bound.most - margin,
+                    };
+                }
+            }
+            last = violation;
         }
         best.ok_or_else(|| self.infeasible())
+    }
+
+    /// The means with steep probabilities in the place of decisions: a distribution function that is smoothed by a kernel,
+    /// whose width is that of Silverman (1986, equation 3.31) for the outputs without bounds.
+    fn smooth<R: RowInputs + Sync>(&self, fit: &BoundedFit<'_, '_, R>, ranks: &Ranks<'_>) -> Result<Vec<RowMean>, Error> {
+        let smooth = |mean: &RowMean| {
+            if mean.score != RowScore::Decision {
+                return Ok(mean.clone());
+            }
+            let count = ranks.total(mean.positions.len() as f64);
+            let deviation = 0.9 * fit.deviation(&mean.positions)? * count.powf(-0.2);
+            // The logistic distribution with the width 1 has the deviation π/√3.
+            let width = (deviation * 3.0_f64.sqrt() / std::f64::consts::PI).max(1e-3);
+            Ok(RowMean { score: RowScore::Probability { width }, ..mean.clone() })
+        };
+        self.counted.iter().map(smooth).collect()
+    }
+}
+
+impl FairFit {
+    fn is_better(&self, other: &Self) -> bool {
+        let violations = [self.violation, other.violation].map(|violation| violation.max(VIOLATION));
+        violations[0] < violations[1] || violations[0] <= violations[1] && self.value < other.value
     }
 }
 

@@ -87,7 +87,6 @@ pub(crate) struct BoundedMinimum {
     /// The weights of the model.
     pub(crate) x: Vec<f64>,
     pub(crate) value: f64,
-    pub(crate) steps: u64,
     pub(crate) reason: StopReason,
 }
 
@@ -299,19 +298,35 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
         means.iter().map(mean).collect()
     }
 
-    /// The minimum of f where bounds on some means hold, from a point near it. `each` gets f and the weights after every step.
+    /// The standard deviation of the output of some terms, at the minimum without bounds.
+    pub(crate) fn deviation(&self, positions: &[usize]) -> Result<f64, Error> {
+        let sum = self.sum();
+        let mean = |score: &(dyn Fn(f64) -> f64 + Sync)| {
+            let found = sum.mean(positions, &self.free, |z, _| (score(z), 0.0))?;
+            Ok::<_, Error>(found.ok_or(Error::Interrupted)?.0)
+        };
+        let center = mean(&|z| z)?;
+        Ok(mean(&|z| (z - center).powi(2))?.sqrt())
+    }
+
+    /// The minimum of f where bounds on some means hold, from a point or the minimum without bounds. `each` gets f and the weights after every step.
     pub(crate) fn minimum(
         &self,
         means: &[RowMean],
         bounds: &[MeanBound],
-        start: &[f64],
+        start: Option<&[f64]>,
         each: &mut dyn FnMut(f64, Vec<f64>),
     ) -> Result<BoundedMinimum, Error> {
-        let (sum, d, failure) = (self.sum(), start.len(), RefCell::new(None));
+        let (sum, d, failure) = (self.sum(), self.free.len(), RefCell::new(None));
         let middles = bounds.iter().filter_map(|bound| bound.middle).max().map_or(0, |k| k + 1);
         let mut rows =
             MeanRows { sum: &sum, metric: &self.metric, means, bounds, unit: 1.0, at: Default::default(), failure: &failure };
-        let mut u = self.metric.coordinates(start);
+        let mut u = self.metric.coordinates(start.unwrap_or(&self.free));
+        if start.is_none() {
+            // The gradient is 0 at the minimum without bounds. Halfway to the origin it is as long as u, so the method begins
+            // with the curvature 1.
+            u.iter_mut().for_each(|u| *u *= 0.5);
+        }
         rows.measure(&u);
         // A step of a middle changes the rows by as much as one of u.
         rows.unit = rows.at.1.iter().map(|(_, slope)| super::dot(slope, slope)).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
@@ -327,9 +342,6 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
             .full_batch()
             .stop(Stop::epochs(MOST_STEPS))
             .observe(|record: &StepRecord, u: &Vec<f64>| {
-                if std::env::var_os("DEBUG_FAIR").is_some() {
-                    eprintln!("{} f {:.10} c {:?} g {:.3e}", record.k, record.value, record.constraint_norm, record.gradient_norm);
-                }
                 each(record.value, self.units.back(&self.metric.point(&u[..d])));
                 if failure.borrow().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })
@@ -340,7 +352,7 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
         self.ranks.check()?;
         self.ranks.proceed()?;
         let x = self.metric.point(&report.point()[..d]);
-        Ok(BoundedMinimum { x, value: report.last.value, steps: report.steps, reason: report.reason })
+        Ok(BoundedMinimum { x, value: report.last.value, reason: report.reason })
     }
 
     /// The weights of the model at a point.
