@@ -20,6 +20,7 @@ use std::{
 use strust_fit::{
     DataTable, FittedModel, ReadOptions,
     assess::{Assessment, ClassAssessment, Predictor},
+    fair::ColumnRates,
     fit::{Evaluated, evaluate as assessed},
     table::{CellKind, Cells, ExpectedColumns, NamedColumn},
     transform::EncodingLosses,
@@ -170,10 +171,13 @@ pub fn evaluate(path: &Path, data: &Path, unchecked: bool, network: &Network, sh
             let _ = writeln!(text, "root of the mean squared error {}", number(scores.rmse));
         }
     }
-    for column in &groups {
-        let _ = write!(text, "\n{}\n{}", heading(&format!("By {}, with 95 % intervals", column.column), shared), table(&fit_fair::rates(column)));
-    }
+    groups.iter().for_each(|column| text.push_str(&by_group(column, shared)));
     print(&text)
+}
+
+fn by_group(column: &ColumnRates, shared: &Shared) -> String {
+    let title = format!("By {}, with 95 % intervals", column.column);
+    format!("\n{}\n{}", heading(&title, shared), table(&fit_fair::rates(column)))
 }
 
 fn classes(scores: &ClassAssessment, names: &[String], shared: &Shared) -> String {

@@ -169,11 +169,10 @@ pub fn fit_on(
     table.check_columns("--keep", &options.keep)?;
     let identifiers = checks::identifiers(table, &target, &options.keep, ranks)?;
     let left_out: Vec<String> = identifiers.names().chain([&target]).chain(&options.leave_out).cloned().collect();
-    let own = table.share.places(&training);
-    let encoder = Encoder::fit(table, &own, Some(standardization(options)), &left_out, ranks)?;
+    let places = table.share.places(&training);
+    let encoder = Encoder::fit(table, &places, Some(standardization(options)), &left_out, ranks)?;
     let (rows, losses) = ranks.agree(encoder.encode(table, ranks.interrupt()))?;
     let losses = losses.with_all_blanks(&encoder, ranks)?;
-    let own_places = own;
     let own = ScoredRows { goals: goals(&task, &targets, table), rows, targets, index: held };
     let l2 = options.l2.unwrap_or_else(|| default_l2(family, &options.constraint));
     let rules = rules(&options.constraint, &encoder)?;
@@ -181,15 +180,17 @@ pub fn fit_on(
     options.fair.check(&task, if options.choose_model { ModelFamily::Mlp } else { family }, !rules.is_empty())?;
     let fair = match options.fair.is_empty() {
         true => None,
-        false => Some(FairSet::new(&options.fair, table, &own_places, ranks)?),
+        false => Some(FairSet::new(&options.fair, table, &target, &places, ranks)?),
     };
-    let mut setup = FitSetup { family, l2, epochs, encoder: &encoder, rules: &rules, fair: fair.as_ref(), options, ranks };
+    let mut setup =
+        FitSetup { family, l2, epochs, encoder: &encoder, rules: &rules, fair: fair.as_ref(), options, ranks };
     if options.regression.huber {
         let bound = setup.huber_bound(MeasuredRows { data: &own, index: &training, task: &task, ranks })?;
         task = task.with_huber(bound);
     }
     let of_own = |index| MeasuredRows { data: &own, index, task: &task, ranks };
-    let mut remarks = checks::remarks(table, &target, of_own(&known), &encoder, &losses, &identifiers)?;
+    let mut remarks =
+        checks::remarks(table, &target, of_own(&known), &encoder, &losses, &identifiers, &options.leave_out)?;
     remarks.extend(tails::advice(&target, &task, &own.targets, &known));
     let other = test.map(|test| ScoredRows::read(test, &encoder, &task, &target, ranks)).transpose()?;
     let held_out = match &other {
@@ -225,8 +226,10 @@ pub fn fit_on(
         None => None,
     };
     remarks.extend(fair.iter().flat_map(|report| report.notes.iter().cloned()));
-    remarks.extend(options.fair.columns().into_iter().filter(|name| model.about.encoder.columns.iter().any(|c| c.name == *name)).map(|name| {
-        format!("`{name}` has the groups of --fair and is an input of the model too: --drop {} leaves it out", argument(name))
+    let inputs: Vec<&str> = encoder.columns.iter().map(|column| column.name.as_str()).collect();
+    remarks.extend(options.fair.columns().into_iter().filter(|name| inputs.contains(name)).map(|name| {
+        let option = argument(name);
+        format!("`{name}` has the groups of --fair and is an input of the model too: --drop {option} leaves it out")
     }));
     let most = at_once(&model.weights);
     let mut few = false;
@@ -300,7 +303,9 @@ pub fn evaluate(model: &FittedModel, table: &DataTable, interrupt: &AtomicBool) 
     let ranks = &Ranks::new(&mut alone, interrupt);
     let on = MeasuredRows { data: &data, index: &data.index, task, ranks };
     let groups = match &about.fair {
-        Some(asked) => fair::rates(asked, asked.columns.iter().map(|column| column.codes(table)).collect(), &model.weights, on)?,
+        Some(asked) => {
+            fair::rates(asked, asked.columns.iter().map(|column| column.codes(table)).collect(), &model.weights, on)?
+        }
         None => Vec::new(),
     };
     Ok(Evaluated { scores: assess(&model.weights, on)?.0, losses, groups })

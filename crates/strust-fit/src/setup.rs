@@ -102,7 +102,9 @@ impl FitSetup<'_> {
             _ if self.rules.is_empty() => {
                 let trained = newton::minimum(data, newton::GAP, ranks, limits)?;
                 match self.fair {
-                    Some(set) if trained.end != TrainingEnd::Interrupted => fair(set, data, task, trained, ranks, limits),
+                    Some(set) if trained.end != TrainingEnd::Interrupted => {
+                        fair(set, data, task, trained, ranks, limits)
+                    }
                     _ => Ok(trained),
                 }
             }

@@ -6,7 +6,6 @@ mod solve;
 pub use report::{ColumnRates, Estimate, FairEffect, FairPoint, FairReport, GroupRates};
 pub(crate) use report::{fair_report, rates};
 
-
 pub(crate) use solve::FairProblem;
 
 use crate::{
@@ -124,7 +123,8 @@ impl FromStr for FairRule {
         let form = "it must be COLUMN=BOUND, such as sex=0.02, or with :rate, :opportunity or :loss after the bound";
         let (column, rest) = text.rsplit_once('=').ok_or(form)?;
         let (bound, quantity) = match rest.split_once(':') {
-            None | Some((_, "score")) => (rest.trim_end_matches(":score"), Quantity::Score),
+            None => (rest, Quantity::Score),
+            Some((bound, "score")) => (bound, Quantity::Score),
             Some((bound, "rate")) => (bound, Quantity::Rate),
             Some((bound, "opportunity")) => (bound, Quantity::Opportunity),
             Some((bound, "loss")) => (bound, Quantity::Loss),
@@ -227,12 +227,16 @@ impl FairOptions {
             return refuse(format!("{options} is for linear models: leave out --model mlp or --model auto"));
         }
         if has_rules {
-            return refuse(format!("{options} does not combine with constraints on the weights: leave one of them out"));
+            return refuse(format!(
+                "{options} does not combine with constraints on the weights: leave one of them out"
+            ));
         }
         match task {
             FitTask::Classes { names } if names.len() > 2 => {
                 let count = names.len();
-                refuse(format!("{options} is for two classes or a number, but the target has {count} classes: join some"))
+                refuse(format!(
+                    "{options} is for two classes or a number, but the target has {count} classes: join some"
+                ))
             }
             FitTask::Classes { .. } => {
                 let bounds = self.rules.iter().map(|rule| (rule.bound, rule.to_string()));
@@ -282,7 +286,7 @@ impl GroupColumn {
     pub(crate) fn of(table: &DataTable, name: &str, rows: &[usize], ranks: &Ranks<'_>) -> Result<Self, Error> {
         table.check_columns("--fair", &[name.to_string()])?;
         let refuse = |why: String| Err(Error::file(&table.path, format!("column `{name}` {why}")));
-        let Some(column) = table.column(name) else { return refuse("is the target: --fair needs another one".into()) };
+        let Some(column) = table.column(name) else { return refuse("was left out while reading".into()) };
         let mut mine = BTreeSet::new();
         for &place in rows {
             mine.extend(text_of(&column.cells, place));
@@ -290,7 +294,8 @@ impl GroupColumn {
                 break;
             }
         }
-        let mut groups: Vec<String> = ranks.all(&mine)?.into_iter().flatten().collect::<BTreeSet<_>>().into_iter().collect();
+        let mut groups: Vec<String> =
+            ranks.all(&mine)?.into_iter().flatten().collect::<BTreeSet<_>>().into_iter().collect();
         let is_words = !matches!(column.cells, Cells::Numbers(_));
         if !is_words {
             let number = |text: &String| text.parse().unwrap_or(f64::NAN);
@@ -355,7 +360,16 @@ pub(crate) struct FairSet {
 
 impl FairSet {
     /// `rows` are the training rows of this rank.
-    pub(crate) fn new(options: &FairOptions, table: &DataTable, rows: &[usize], ranks: &Ranks<'_>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        options: &FairOptions,
+        table: &DataTable,
+        target: &str,
+        rows: &[usize],
+        ranks: &Ranks<'_>,
+    ) -> Result<Self, Error> {
+        if options.columns().contains(target) {
+            return Err(Error::file(&table.path, format!("column `{target}` is the target: --fair needs another one")));
+        }
         let column = |rule: &FairRule| GroupColumn::of(table, &rule.column, rows, ranks);
         let columns = options.rules.iter().map(column).collect::<Result<Vec<_>, _>>()?;
         let codes = columns.iter().map(|column| column.codes(table).unwrap_or_default()).collect();
@@ -375,7 +389,9 @@ impl FairSet {
     pub(crate) fn with_first(&self, bound: f64) -> Self {
         let mut other = self.clone();
         let FairOptions { rules, limits } = &mut other.asked.options;
-        if let Some(first) = rules.first_mut().map(|rule| &mut rule.bound).or(limits.first_mut().map(|limit| &mut limit.bound)) {
+        if let Some(first) =
+            rules.first_mut().map(|rule| &mut rule.bound).or(limits.first_mut().map(|limit| &mut limit.bound))
+        {
             *first = bound;
         }
         other

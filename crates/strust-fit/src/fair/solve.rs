@@ -25,6 +25,8 @@ pub(crate) struct FairProblem {
     bounds: Vec<MeanBound>,
     /// The text of the option that each bound comes from.
     texts: Vec<String>,
+    /// A rate of n rows changes by 1/n: the largest of these steps.
+    resolution: f64,
     path: PathBuf,
     /// Sentences about rows that do not count.
     pub(crate) notes: Vec<String>,
@@ -48,16 +50,20 @@ impl FairProblem {
         ranks: &Ranks<'_>,
     ) -> Result<Self, Error> {
         let path = set.path.clone();
-        let mut problem = Self { counted: vec![], bounds: vec![], texts: vec![], path, notes: vec![] };
+        let mut problem = Self { counted: vec![], bounds: vec![], texts: vec![], resolution: 0.0, path, notes: vec![] };
         for (k, rule) in set.asked.options.rules.iter().enumerate() {
             let column = &set.asked.columns[k];
             let group = |position: usize| set.codes[k][terms.index[position]];
             let mut few = Vec::new();
             for (g, name) in column.groups.iter().enumerate() {
                 let positions = counted(terms, rule.quantity, |position| group(position) == Some(g));
-                if ranks.total(positions.len() as f64) < LEAST_ROWS {
+                let count = ranks.total(positions.len() as f64);
+                if count < LEAST_ROWS {
                     few.push(format!("`{name}`"));
                     continue;
+                }
+                if rule.quantity.is_rate() {
+                    problem.resolution = problem.resolution.max(1.0 / count);
                 }
                 let mean = problem.push(rule.quantity, positions, task);
                 for sign in [1.0, -1.0] {
@@ -66,12 +72,19 @@ impl FairProblem {
                 }
             }
             if !few.is_empty() {
-                problem.notes.push(format!("{rule}: {} has fewer than two such training rows, so it is not compared", joined(&few)));
+                problem.notes.push(format!(
+                    "{rule}: {} has fewer than two such training rows, so it is not compared",
+                    joined(&few)
+                ));
             }
             let blank = (0..terms.index.len()).filter(|&position| group(position).is_none()).count();
             let blank = ranks.total(blank as f64) as usize;
             if blank > 0 {
-                problem.notes.push(format!("{} without `{}` belong to no group of --fair", plural(blank, "training row"), rule.column));
+                problem.notes.push(format!(
+                    "{} without `{}` belong to no group of --fair",
+                    plural(blank, "training row"),
+                    rule.column
+                ));
             }
         }
         for limit in &set.asked.options.limits {
@@ -125,14 +138,17 @@ impl FairProblem {
         let mut texts = self.texts.clone();
         texts.dedup();
         let all = joined(&texts);
-        Error::file(&self.path, format!("no model was found that satisfies the bounds on the training rows ({all}): relax one of them"))
+        Error::file(
+            &self.path,
+            format!("no model was found that satisfies the bounds on the training rows ({all}): relax one of them"),
+        )
     }
 
     /// The best model that satisfies the bounds.
     ///
     /// A rate has no slope. Its place takes a mean of steep probabilities, plus the difference between the two at earlier
     /// solutions. So where the solutions no longer change, the rates satisfy their bounds. If they do not, as those of few
-    /// rows may, the answer is the solution that violates them the least.
+    /// rows may by up to one row, the answer is the solution that violates them the least.
     pub(crate) fn solve<R: RowInputs + Sync>(
         &self,
         fit: &BoundedFit<'_, '_, R>,
@@ -165,7 +181,9 @@ impl FairProblem {
             let converged = found.reason.converged();
             let found = FairFit { x: found.x, value: found.value, violation, converged };
             let is_enough = violation <= VIOLATION
-                && best.as_ref().is_some_and(|best| best.violation <= VIOLATION && found.value > (1.0 - WORTH) * best.value);
+                && best
+                    .as_ref()
+                    .is_some_and(|best| best.violation <= VIOLATION && found.value > (1.0 - WORTH) * best.value);
             if best.as_ref().is_none_or(|best| found.is_better(best)) {
                 best = Some(found);
             }
@@ -185,12 +203,16 @@ impl FairProblem {
             }
             last = violation;
         }
-        best.ok_or_else(|| self.infeasible())
+        best.filter(|best| best.violation <= self.resolution.max(VIOLATION)).ok_or_else(|| self.infeasible())
     }
 
     /// The means with steep probabilities in the place of decisions: a distribution function that is smoothed by a kernel,
     /// whose width is that of Silverman (1986, equation 3.31) for the outputs without bounds.
-    fn smooth<R: RowInputs + Sync>(&self, fit: &BoundedFit<'_, '_, R>, ranks: &Ranks<'_>) -> Result<Vec<RowMean>, Error> {
+    fn smooth<R: RowInputs + Sync>(
+        &self,
+        fit: &BoundedFit<'_, '_, R>,
+        ranks: &Ranks<'_>,
+    ) -> Result<Vec<RowMean>, Error> {
         let smooth = |mean: &RowMean| {
             if mean.score != RowScore::Decision {
                 return Ok(mean.clone());

@@ -140,7 +140,8 @@ impl SecondDerivatives {
         let size = matrix.nrows();
         let Ok(llt) = matrix.llt(Side::Lower) else {
             let roots = &self.parts[0].roots;
-            let diagonal = |of: &dyn Fn(f64) -> f64| Mat::from_fn(size, size, |i, j| if i == j { of(roots[i]) } else { 0.0 });
+            let diagonal =
+                |of: &dyn Fn(f64) -> f64| Mat::from_fn(size, size, |i, j| if i == j { of(roots[i]) } else { 0.0 });
             return (diagonal(&|root| 1.0 / root), diagonal(&|root| root));
         };
         let root = llt.L().transpose().to_owned();

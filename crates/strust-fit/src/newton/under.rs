@@ -194,8 +194,9 @@ impl<R: RowInputs + Sync> MeanRows<'_, '_, R> {
         let d = self.sum.parameters();
         let x = self.metric.point(&u[..d]);
         let mean = |mean: &RowMean| {
-            let (value, slope) = kept(self.sum.mean(&mean.positions, &x, |z, goal| mean.score.at(z, goal)), self.failure)
-                .unwrap_or_else(|| (f64::NAN, vec![0.0; d]));
+            let (value, slope) =
+                kept(self.sum.mean(&mean.positions, &x, |z, goal| mean.score.at(z, goal)), self.failure)
+                    .unwrap_or_else(|| (f64::NAN, vec![0.0; d]));
             (value + mean.plus, self.metric.slope(&slope))
         };
         self.at = (u.to_vec(), self.means.iter().map(mean).collect());
@@ -319,8 +320,15 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
     ) -> Result<BoundedMinimum, Error> {
         let (sum, d, failure) = (self.sum(), self.free.len(), RefCell::new(None));
         let middles = bounds.iter().filter_map(|bound| bound.middle).max().map_or(0, |k| k + 1);
-        let mut rows =
-            MeanRows { sum: &sum, metric: &self.metric, means, bounds, unit: 1.0, at: Default::default(), failure: &failure };
+        let mut rows = MeanRows {
+            sum: &sum,
+            metric: &self.metric,
+            means,
+            bounds,
+            unit: 1.0,
+            at: Default::default(),
+            failure: &failure,
+        };
         let mut u = self.metric.coordinates(start.unwrap_or(&self.free));
         if start.is_none() {
             // The gradient is 0 at the minimum without bounds. Halfway to the origin it is as long as u, so the method begins
@@ -329,10 +337,12 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
         }
         rows.measure(&u);
         // A step of a middle changes the rows by as much as one of u.
-        rows.unit = rows.at.1.iter().map(|(_, slope)| super::dot(slope, slope)).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
+        rows.unit =
+            rows.at.1.iter().map(|(_, slope)| super::dot(slope, slope)).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
         for k in 0..middles {
             let of_middle = bounds.iter().filter(|bound| bound.middle == Some(k)).map(|bound| rows.at.1[bound.mean].0);
-            let (low, high) = of_middle.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), mean| (low.min(mean), high.max(mean)));
+            let (low, high) =
+                of_middle.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), mean| (low.min(mean), high.max(mean)));
             u.push(0.5 * (low + high) / rows.unit);
         }
         rows.at = Default::default();
