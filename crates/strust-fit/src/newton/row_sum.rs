@@ -301,7 +301,7 @@ pub(super) fn others<R: RowInputs>(terms: &ModelTerms<'_, R>, ranks: &Ranks<'_>)
 
 impl CenteredUnits {
     /// The reverse of [`Self::back`].
-    pub(super) fn into_fit(&self, x: &[f64]) -> Vec<f64> {
+    pub(super) fn to_fit(&self, x: &[f64]) -> Vec<f64> {
         self.shifted(x, -1.0)
     }
     /// The weights and intercepts in the units of the model.

@@ -270,7 +270,7 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
     ) -> Result<Self, Error> {
         let positions: Vec<usize> = (0..terms.index.len()).collect();
         let units = means(&terms, &positions, ranks, interrupted, any_stops)?;
-        let free = units.into_fit(free);
+        let free = units.to_fit(free);
         let others = others(&terms, ranks)?;
         let metric = Metric { matrix: Mat::new(), inverse: Mat::new(), is_diagonal: true };
         let mut fit = Self { terms, ranks, interrupted, any_stops, units, positions, others, metric, free };
@@ -326,7 +326,7 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
             means,
             bounds,
             unit: 1.0,
-            at: Default::default(),
+            at: (Vec::new(), Vec::new()),
             failure: &failure,
         };
         let mut u = self.metric.coordinates(start.unwrap_or(&self.free));
@@ -345,7 +345,7 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
                 of_middle.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), mean| (low.min(mean), high.max(mean)));
             u.push(0.5 * (low + high) / rows.unit);
         }
-        rows.at = Default::default();
+        rows.at = (Vec::new(), Vec::new());
         let mut f = SumInMetric { sum: &sum, positions: &self.positions, metric: &self.metric, failure: &failure };
         let report: Report<StrSqpState<Vec<f64>>> = minimize(&mut f)
             .method(StrSqp::new(StrSqpConfig::default(), rows)?)
