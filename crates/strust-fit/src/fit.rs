@@ -178,10 +178,8 @@ pub fn fit_on(
     let rules = rules(&options.constraint, &encoder)?;
     let epochs = options.epochs;
     options.fair.check(&task, if options.choose_model { ModelFamily::Mlp } else { family }, !rules.is_empty())?;
-    let fair = match options.fair.is_empty() {
-        true => None,
-        false => Some(FairSet::new(&options.fair, table, &target, &places, ranks)?),
-    };
+    let has_bounds = !options.fair.is_empty();
+    let fair = has_bounds.then(|| FairSet::new(&options.fair, table, &target, &places, ranks)).transpose()?;
     let mut setup =
         FitSetup { family, l2, epochs, encoder: &encoder, rules: &rules, fair: fair.as_ref(), options, ranks };
     if options.regression.huber {
