@@ -3,7 +3,7 @@
 use crate::{
     CommandFailure, CommandResult,
     args::{FitArgs, LossChoice, ModelChoice, PenaltyChoice, Shared},
-    failure, fit_constraints, fit_page,
+    failure, fit_constraints, fit_fair, fit_page,
     session::{self, print, print_json},
     show::{Activity, heading},
     usage,
@@ -21,6 +21,7 @@ use strust_fit::{
     DataTable, FitOptions, FitReport, Fitted, FittedModel, ReadOptions,
     assess::{Assessment, ClassAssessment},
     constrain::WeightConstraint,
+    fair::FairOptions,
     fit::{FitWatch, HIDDEN, fit_on},
     saved::ModelFamily,
     table::{ReadProgress, data_files},
@@ -67,7 +68,7 @@ pub fn run(args: &FitArgs, shared: &Shared) -> CommandResult {
         let reading = ReadOptions {
             target: args.target.clone(),
             needs_target: true,
-            drop: args.drop.clone(),
+            drop: args.drop.iter().filter(|column| !groups_left_out(args).contains(column)).cloned().collect(),
             categories: args.category.clone(),
             ..ReadOptions::default()
         };
@@ -237,8 +238,16 @@ fn options(args: &FitArgs, test_share: Option<f64>) -> CommandResult<FitOptions>
             unit_norm: args.unit_norm,
             rules: rules(args)?,
         },
+        fair: FairOptions { rules: args.fair.clone(), limits: args.limit.clone() },
+        leave_out: groups_left_out(args),
         keep: args.keep.clone(),
     })
+}
+
+/// The columns of --drop that have groups of --fair: they are read, but are no inputs.
+fn groups_left_out(args: &FitArgs) -> Vec<String> {
+    let is_group = |column: &&String| args.fair.iter().any(|rule| rule.column == **column);
+    args.drop.iter().filter(is_group).cloned().collect()
 }
 
 /// The rules for weights, in the words of the library.
@@ -395,6 +404,11 @@ impl<'a> FitOutcome<'a> {
         }
         for line in fit_constraints::lines(&self.fit.constraints) {
             let _ = writeln!(text, "constraint: {line}");
+        }
+        if let Some(report) = &self.fit.fair {
+            for line in fit_fair::lines(report, matches!(self.fit.training, Assessment::Classes(_))) {
+                let _ = writeln!(text, "fair: {line}");
+            }
         }
         let _ = writeln!(text, "{}", heading(&self.verdict, shared));
         let _ = writeln!(text, "Model: {}", self.model.display());

@@ -1,7 +1,7 @@
 //! The report of a fit: scores, ROC curve, calibration or residuals, learning curve, features that matter, coefficients.
 
 use crate::{
-    fit_constraints,
+    fit_constraints, fit_fair,
     tables::{self, shown_share},
 };
 use strust_fit::{
@@ -32,6 +32,8 @@ pub fn html(fitted: &Fitted, verdict: &str) -> String {
     let title = format!("{} from {}", about.target, about.data.file.display());
     let mut sections = vec![data(fitted), scores(fitted)];
     sections.extend(fit_constraints::section(&fitted.report.constraints));
+    let is_share = matches!(fitted.report.training, Assessment::Classes(_));
+    sections.extend(fitted.report.fair.iter().map(|report| fit_fair::section(report, judged(fitted), is_share)));
     // A fit that was stopped has not examined them.
     let features = (!fitted.report.importance.is_empty()).then(|| features(&fitted.report.importance, judged(fitted)));
     let coefficients = (!fitted.report.coefficients.is_empty()).then(|| coefficients(fitted));

@@ -11,6 +11,7 @@ mod diagnose;
 mod download;
 mod fit;
 mod fit_constraints;
+mod fit_fair;
 mod fit_page;
 mod inspect;
 mod network;

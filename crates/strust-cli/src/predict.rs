@@ -4,6 +4,7 @@ use crate::{
     CommandFailure, CommandResult,
     args::{Network, PredictArgs, Shared},
     fit::{RowSource, counted, input_files, read, scored},
+    fit_fair,
     fit_page::number,
     predictions::PredictionFormat,
     session::{self, print, print_data, print_json},
@@ -19,7 +20,8 @@ use std::{
 use strust_fit::{
     DataTable, FittedModel, ReadOptions,
     assess::{Assessment, ClassAssessment, Predictor},
-    fit::evaluate as assessed,
+    fair::ColumnRates,
+    fit::{Evaluated, evaluate as assessed},
     table::{CellKind, Cells, ExpectedColumns, NamedColumn},
     transform::EncodingLosses,
     words::nearest,
@@ -151,10 +153,14 @@ pub fn evaluate(path: &Path, data: &Path, unchecked: bool, network: &Network, sh
     let model = load(path, data, "evaluate")?;
     let interrupt = session::interrupt()?;
     let table = read(data, &model.read_options(true), &Activity::new(shared), &interrupt)?;
-    let (scores, losses) = assessed(&model, &table, &interrupt)?;
+    let Evaluated { scores, losses, groups } = assessed(&model, &table, &interrupt)?;
     warn(&losses, &table.path);
     if shared.json {
-        return print_json(&scores);
+        let mut json = serde_json::to_value(&scores).expect("scores are plain data");
+        if !groups.is_empty() {
+            json["groups"] = serde_json::to_value(&groups).expect("rates are plain data");
+        }
+        return print_json(&json);
     }
     let mut text = format!("{}\n", heading(&scored(&scores, ""), shared));
     match &scores {
@@ -165,7 +171,13 @@ pub fn evaluate(path: &Path, data: &Path, unchecked: bool, network: &Network, sh
             let _ = writeln!(text, "root of the mean squared error {}", number(scores.rmse));
         }
     }
+    groups.iter().for_each(|column| text.push_str(&by_group(column, shared)));
     print(&text)
+}
+
+fn by_group(column: &ColumnRates, shared: &Shared) -> String {
+    let title = format!("By {}, with 95 % intervals", column.column);
+    format!("\n{}\n{}", heading(&title, shared), table(&fit_fair::rates(column)))
 }
 
 fn classes(scores: &ClassAssessment, names: &[String], shared: &Shared) -> String {

@@ -106,6 +106,7 @@ pub(crate) fn remarks(
     encoder: &Encoder,
     losses: &EncodingLosses,
     identifiers: &Identifiers,
+    leave_out: &[String],
 ) -> Result<Vec<String>, Error> {
     let MeasuredRows { data: ScoredRows { targets, .. }, index: rows, task, ranks } = known;
     let mut found = table.notes.clone();
@@ -117,7 +118,7 @@ pub(crate) fn remarks(
     let used: HashSet<&str> = encoder.columns.iter().map(|column| column.name.as_str()).collect();
     let known: HashSet<&str> =
         identifiers.names().map(String::as_str).chain([target]).chain(used.iter().copied()).collect();
-    let is_constant = |name: &&str| !known.contains(name);
+    let is_constant = |name: &&str| !known.contains(name) && leave_out.iter().all(|other| other != name);
     let constant: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).filter(is_constant).collect();
     if !identifiers.texts.is_empty() {
         found.push(format!("left out {}: almost every row has a text of its own", listed(&identifiers.texts)));

@@ -118,7 +118,7 @@ fn penalty(setup: &FitSetup<'_>, own: MeasuredRows<'_>) -> Result<(f64, String),
     let (mut best, mut space) = ((f64::INFINITY, setup.l2), LayerSpace::default());
     for l2 in PENALTIES {
         let mut sum = 0.0;
-        for (weights, held) in in_folds(&FitSetup { l2, ..*setup }, own)? {
+        for (weights, held) in in_folds(&FitSetup { l2, fair: None, ..*setup }, own)? {
             let held = MeasuredRows { index: &held, ..own };
             sum += held.mean_loss(&weights, &mut space).unwrap_or(0.0) * held.index.len() as f64;
         }
@@ -162,7 +162,8 @@ fn between_models(setup: &FitSetup<'_>, own: MeasuredRows<'_>) -> Result<Network
 /// counted and not timed, so that the same command gives the same answer.
 pub(crate) fn quick_trial(setup: &FitSetup<'_>, own: MeasuredRows<'_>) -> Result<Option<NetworkTrial>, Error> {
     let options = setup.options;
-    let asked = options.model.is_some() || options.choose_model || !setup.rules.is_empty() || !options.intercept;
+    let asked = options.model.is_some() || options.choose_model || !setup.rules.is_empty() || setup.fair.is_some();
+    let asked = asked || !options.intercept;
     let rows = own.index.len().min(TRIAL_ROWS);
     let epochs = TRIAL_WORK / (rows * own.data.rows.inputs());
     if asked || own.index.len() < LEAST_ROWS || epochs < *TRIAL_EPOCHS.start() {

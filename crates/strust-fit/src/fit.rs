@@ -7,6 +7,7 @@ use crate::{
     choose::{self, NetworkTrial},
     coefficients::{Coefficient, coefficients, deviations},
     constrain::{ConstraintEffect, VIOLATION, WeightConstraint, WeightRule, input_names, violation},
+    fair::{self, ColumnRates, FairReport, FairSet},
     importance::{Importance, importance},
     ranks::Ranks,
     saved::{DataOrigin, FORMAT, FittedModel, ModelAbout, ModelFamily, TrainingOrigin},
@@ -22,7 +23,7 @@ use crate::{
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use strust::ranks::{Alone, Group};
-use strust_data::words::plural;
+use strust_data::words::{argument, plural};
 
 pub use crate::options::{FitOptions, HIDDEN};
 
@@ -57,6 +58,9 @@ pub struct FitReport {
     /// What the constraints do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<ConstraintEffect>,
+    /// What bounds between groups and on rates do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fair: Option<FairReport>,
     /// A network that is better on a part of the training rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkTrial>,
@@ -164,22 +168,27 @@ pub fn fit_on(
 
     table.check_columns("--keep", &options.keep)?;
     let identifiers = checks::identifiers(table, &target, &options.keep, ranks)?;
-    let left_out: Vec<String> = identifiers.names().chain([&target]).cloned().collect();
-    let own = table.share.places(&training);
-    let encoder = Encoder::fit(table, &own, Some(standardization(options)), &left_out, ranks)?;
+    let left_out: Vec<String> = identifiers.names().chain([&target]).chain(&options.leave_out).cloned().collect();
+    let places = table.share.places(&training);
+    let encoder = Encoder::fit(table, &places, Some(standardization(options)), &left_out, ranks)?;
     let (rows, losses) = ranks.agree(encoder.encode(table, ranks.interrupt()))?;
     let losses = losses.with_all_blanks(&encoder, ranks)?;
     let own = ScoredRows { goals: goals(&task, &targets, table), rows, targets, index: held };
     let l2 = options.l2.unwrap_or_else(|| default_l2(family, &options.constraint));
     let rules = rules(&options.constraint, &encoder)?;
     let epochs = options.epochs;
-    let mut setup = FitSetup { family, l2, epochs, encoder: &encoder, rules: &rules, options, ranks };
+    options.fair.check(&task, if options.choose_model { ModelFamily::Mlp } else { family }, !rules.is_empty())?;
+    let has_bounds = !options.fair.is_empty();
+    let fair = has_bounds.then(|| FairSet::new(&options.fair, table, &target, &places, ranks)).transpose()?;
+    let mut setup =
+        FitSetup { family, l2, epochs, encoder: &encoder, rules: &rules, fair: fair.as_ref(), options, ranks };
     if options.regression.huber {
         let bound = setup.huber_bound(MeasuredRows { data: &own, index: &training, task: &task, ranks })?;
         task = task.with_huber(bound);
     }
     let of_own = |index| MeasuredRows { data: &own, index, task: &task, ranks };
-    let mut remarks = checks::remarks(table, &target, of_own(&known), &encoder, &losses, &identifiers)?;
+    let mut remarks =
+        checks::remarks(table, &target, of_own(&known), &encoder, &losses, &identifiers, &options.leave_out)?;
     remarks.extend(tails::advice(&target, &task, &own.targets, &known));
     let other = test.map(|test| ScoredRows::read(test, &encoder, &task, &target, ranks)).transpose()?;
     let held_out = match &other {
@@ -203,6 +212,23 @@ pub fn fit_on(
         TrainingEnd::Interrupted => Vec::new(),
         _ => unless_stopped(setup.effects(of_own(&training), &model.weights))?.unwrap_or_default(),
     };
+    let fair = match setup.fair {
+        Some(set) => {
+            let of_held_out = match test {
+                Some(test) => set.codes_of(test)?,
+                None => set.codes.clone(),
+            };
+            let report = fair::fair_report(&setup, set, &model.weights, of_own(&training), held_out, &of_held_out);
+            unless_stopped(report)?
+        }
+        None => None,
+    };
+    remarks.extend(fair.iter().flat_map(|report| report.notes.iter().cloned()));
+    let inputs: Vec<&str> = encoder.columns.iter().map(|column| column.name.as_str()).collect();
+    remarks.extend(options.fair.columns().into_iter().filter(|name| inputs.contains(name)).map(|name| {
+        let option = argument(name);
+        format!("`{name}` has the groups of --fair and is an input of the model too: --drop {option} leaves it out")
+    }));
     let most = at_once(&model.weights);
     let mut few = false;
     let mut measured = |on: MeasuredRows<'_>| {
@@ -244,17 +270,25 @@ pub fn fit_on(
         importance,
         coefficients: coefficients(&model, trained.errors.as_deref()),
         constraints,
+        fair,
         network,
     };
     Ok(Fitted { model, report })
 }
 
+/// What a model is worth on a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluated {
+    /// The scores.
+    pub scores: Assessment,
+    /// What the encoding of the file lost.
+    pub losses: EncodingLosses,
+    /// Rates by group, of a model with bounds between groups, for the columns that the file has.
+    pub groups: Vec<ColumnRates>,
+}
+
 /// Scores a model on a file. `interrupt` stops it.
-pub fn evaluate(
-    model: &FittedModel,
-    table: &DataTable,
-    interrupt: &AtomicBool,
-) -> Result<(Assessment, EncodingLosses), Error> {
+pub fn evaluate(model: &FittedModel, table: &DataTable, interrupt: &AtomicBool) -> Result<Evaluated, Error> {
     let about = &model.about;
     about.encoder.check_names(table)?;
     let (targets, index) = about.task.targets(table, &about.target)?;
@@ -265,7 +299,14 @@ pub fn evaluate(
     let data = ScoredRows { goals: goals(&about.task, &targets, table), rows, targets, index };
     let (mut alone, task) = (Alone, &about.task);
     let ranks = &Ranks::new(&mut alone, interrupt);
-    Ok((assess(&model.weights, MeasuredRows { data: &data, index: &data.index, task, ranks })?.0, losses))
+    let on = MeasuredRows { data: &data, index: &data.index, task, ranks };
+    let groups = match &about.fair {
+        Some(asked) => {
+            fair::rates(asked, asked.columns.iter().map(|column| column.codes(table)).collect(), &model.weights, on)?
+        }
+        None => Vec::new(),
+    };
+    Ok(Evaluated { scores: assess(&model.weights, on)?.0, losses, groups })
 }
 
 fn rules(constraint: &WeightConstraint, encoder: &Encoder) -> Result<Vec<WeightRule>, Error> {
@@ -348,7 +389,7 @@ impl FitSetup<'_> {
     ) -> ModelAbout {
         let Self { family, l2, encoder, options, .. } = self;
         let method = match family {
-            _ if !self.rules.is_empty() => "str-sqp",
+            _ if !self.rules.is_empty() || self.fair.is_some() => "str-sqp",
             ModelFamily::Mlp => "auto",
             _ => "newton",
         };
@@ -364,6 +405,7 @@ impl FitSetup<'_> {
             target_form: column.map(|column| column.form).unwrap_or_default(),
             intercept: options.intercept,
             constraint: options.constraint.clone(),
+            fair: self.fair.map(|set| set.asked.clone()),
             order: table.order.clone(),
             encoder: (*encoder).clone(),
             data: DataOrigin {

@@ -28,6 +28,7 @@ pub mod checks;
 pub mod choose;
 pub mod coefficients;
 pub mod constrain;
+pub mod fair;
 pub mod fit;
 pub mod importance;
 mod linear;

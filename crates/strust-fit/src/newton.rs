@@ -18,8 +18,10 @@
 mod quadratic;
 mod row_sum;
 mod second;
+mod under;
 
 pub(crate) use quadratic::QuadraticModel;
+pub(crate) use under::{BoundedFit, MeanBound, RowMean, RowScore};
 
 use crate::{
     Error,
@@ -84,12 +86,10 @@ pub(crate) fn minimum_over<R: RowInputs + Sync>(
     limits: &mut TrainingLimits<'_>,
 ) -> Result<(Trained, f64), Error> {
     let all: Vec<usize> = (0..terms.index.len()).collect();
-    let means = row_sum::means(&terms, &all, ranks, limits)?;
     let (interrupted, any_stops) = (limits.interrupted, limits.any_stops);
+    let means = row_sum::means(&terms, &all, ranks, interrupted, any_stops)?;
     let centered = ModelTerms { units: Some((&means.shift, &means.scale)), ..terms };
-    let mut others = [terms.rows.others_per_row() * all.len() as f64, all.len() as f64];
-    ranks.add(&mut others)?;
-    let others = others[0] / others[1];
+    let others = row_sum::others(&terms, ranks)?;
     let sum = RowSum { terms: centered, ranks, interrupted, any_stops, others };
     let (part, count) = (PART[0].max(PART[1] * sum.parameters()) as f64, ranks.total(all.len() as f64));
     let most = limits.epochs.unwrap_or(MOST_STEPS).min(MOST_STEPS);

@@ -2,6 +2,7 @@
 
 use crate::{
     constrain::WeightConstraint,
+    fair::FairOptions,
     saved::ModelFamily,
     task::{RegressionChoice, TaskChoice},
 };
@@ -42,6 +43,10 @@ pub struct FitOptions {
     pub standardize: bool,
     /// Constraints on the weights.
     pub constraint: WeightConstraint,
+    /// Bounds on differences between groups, and on rates.
+    pub fair: FairOptions,
+    /// Columns that are no inputs, but may have the groups.
+    pub leave_out: Vec<String>,
     /// Columns to keep, also if they number the rows.
     pub keep: Vec<String>,
 }
@@ -63,6 +68,8 @@ impl Default for FitOptions {
             intercept: true,
             standardize: true,
             constraint: WeightConstraint::default(),
+            fair: FairOptions::default(),
+            leave_out: Vec::new(),
             keep: Vec::new(),
         }
     }

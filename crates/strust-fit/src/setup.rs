@@ -4,7 +4,8 @@ use crate::{
     Error,
     constrain::{ConstrainedRows, ConstraintEffect, WeightRule, constrained, effects},
     encoded::EncodedRows,
-    newton,
+    fair::{FairProblem, FairSet},
+    newton::{self, BoundedFit},
     options::FitOptions,
     ranks::Ranks,
     saved::ModelFamily,
@@ -31,8 +32,37 @@ pub(crate) struct FitSetup<'a> {
     pub(crate) encoder: &'a Encoder,
     /// What must hold for the weights.
     pub(crate) rules: &'a [WeightRule],
+    /// Bounds between groups and on rates.
+    pub(crate) fair: Option<&'a FairSet>,
     pub(crate) options: &'a FitOptions,
     pub(crate) ranks: &'a Ranks<'a>,
+}
+
+/// Continues from the minimum without bounds to the one where they hold.
+fn fair(
+    set: &FairSet,
+    data: ModelTerms<'_, EncodedRows>,
+    task: &FitTask,
+    free: Trained,
+    ranks: &Ranks<'_>,
+    limits: &mut TrainingLimits<'_>,
+) -> Result<Trained, Error> {
+    let problem = FairProblem::new(set, &data, task, ranks)?;
+    let fit = BoundedFit::new(data, &free.weights.flat, ranks, limits.interrupted, limits.any_stops)?;
+    let (mut trained, mut steps) = (free, 0.0);
+    let found = problem.solve(&fit, ranks, &mut |value, flat| {
+        steps += 1.0;
+        let weights = Weights { flat, ..trained.weights.clone() };
+        trained.curve.extend(limits.learned(trained.epochs + steps, &weights));
+        (limits.report)(trained.epochs + steps, value);
+    })?;
+    trained.weights.flat = fit.weights(&found.x);
+    trained.epochs += steps;
+    trained.errors = None;
+    if !found.converged {
+        trained.end = TrainingEnd::Epochs;
+    }
+    Ok(trained)
 }
 
 impl FitSetup<'_> {
@@ -69,7 +99,15 @@ impl FitSetup<'_> {
                 let validation = MeasuredRows { index: &validation, ..own };
                 train::network(data, &learned, &self.options.hidden, validation, limits)
             }
-            _ if self.rules.is_empty() => newton::minimum(data, newton::GAP, ranks, limits),
+            _ if self.rules.is_empty() => {
+                let trained = newton::minimum(data, newton::GAP, ranks, limits)?;
+                match self.fair {
+                    Some(set) if trained.end != TrainingEnd::Interrupted => {
+                        fair(set, data, task, trained, ranks, limits)
+                    }
+                    _ => Ok(trained),
+                }
+            }
             _ => {
                 let factors = &self.factors(task);
                 let rows = ConstrainedRows { terms: data, of_file: training, ranks, factors };
@@ -121,7 +159,7 @@ impl FitSetup<'_> {
 
     /// The bound δ of Huber's loss: a multiple of the robust deviation of the residuals of a linear fit.
     pub(crate) fn huber_bound(&self, own: MeasuredRows<'_>) -> Result<f64, Error> {
-        let pilot = Self { family: ModelFamily::Linear, rules: &[], ..*self };
+        let pilot = Self { family: ModelFamily::Linear, rules: &[], fair: None, ..*self };
         let (weights, share) = (pilot.weights(own)?, self.ranks.share());
         let mut space = LayerSpace::default();
         let residual = |&i: &usize| (weights.apply(&own.data.rows, i, &mut space)[0] - own.data.goals[i]).abs();
@@ -129,6 +167,12 @@ impl FitSetup<'_> {
         let residuals = self.ranks.collect(own.index.iter().map(|&i| share.owner(i)), 1, mine)?;
         // If half of the rows are fitted exactly, the bound must still be above 0.
         Ok(HUBER * robust_deviation(residuals).max(1e-3))
+    }
+
+    /// Sentences about training rows that do not count for the bounds of `set`.
+    pub(crate) fn fair_notes(&self, set: &FairSet, own: MeasuredRows<'_>) -> Result<Vec<String>, Error> {
+        let index = self.ranks.share().places(own.index);
+        Ok(FairProblem::new(set, &self.terms(own, &index), own.task, self.ranks)?.notes)
     }
 
     /// What the constraints do.

@@ -12,6 +12,7 @@ use strust_fit::{
     DataTable, Error, FitOptions, Fitted, ReadOptions,
     assess::Assessment,
     constrain::WeightConstraint,
+    fair::FairOptions,
     fit::FitWatch,
     fit_on,
     saved::ModelFamily,
@@ -194,6 +195,13 @@ fn a_csv_file_gives_the_same_fit_on_any_number_of_ranks() {
         (FitOptions { ..to("kind") }, 1e-9),
         (FitOptions { intercept: false, test_share: Some(0.0), ..to("price") }, 1e-9),
         (FitOptions { standardize: false, epochs: Some(5), ..to("kind") }, 1e-9),
+        (
+            FitOptions {
+                fair: FairOptions { rules: vec!["town=0.5".parse().unwrap()], limits: vec![] },
+                ..to("price")
+            },
+            1e-6,
+        ),
         (
             FitOptions {
                 constraint: WeightConstraint { nonnegative: true, ..WeightConstraint::default() },

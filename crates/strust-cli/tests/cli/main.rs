@@ -14,6 +14,7 @@ mod figures;
 mod files;
 mod fit;
 mod fit_exact;
+mod fit_fair;
 mod fit_options;
 mod fit_report;
 mod modules;

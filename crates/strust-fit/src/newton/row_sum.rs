@@ -5,7 +5,6 @@ use crate::{
     linear::{LinearPass, PIECE, divide_in_place},
     ranks::Ranks,
     terms::{ModelTerms, RowInputs},
-    train::TrainingLimits,
 };
 use std::{
     ops::Range,
@@ -120,6 +119,37 @@ impl<R: RowInputs + Sync> RowSum<'_, R> {
         Ok(Some(sum))
     }
 
+    /// The mean of a score over some terms, without weights, and its slope; `None` if it was interrupted. `score` gives the
+    /// score and its slope from an output and the goal.
+    pub(super) fn mean(
+        &self,
+        positions: &[usize],
+        x: &[f64],
+        score: impl Fn(f64, f64) -> (f64, f64) + Sync,
+    ) -> Result<Option<(f64, Vec<f64>)>, Error> {
+        let terms = &self.terms;
+        let part = |range: Range<usize>| {
+            let mut total = 0.0;
+            let mut sums = pass(terms, &positions[range], x, |term, z| {
+                let (value, slope) = score(z[0], terms.goals[terms.index[term]]);
+                total += value;
+                z[0] = slope;
+            });
+            sums.push(total);
+            sums
+        };
+        let Some(parts) = self.in_parts(positions.len(), PARTS, self.work(), part)? else { return Ok(None) };
+        let mut sums = vec![0.0; x.len() + 1];
+        parts.iter().for_each(|part| super::add(&mut sums, 1.0, part));
+        sums.push(positions.len() as f64);
+        self.ranks.add(&mut sums)?;
+        let count = sums.pop().unwrap_or(1.0);
+        for sum in &mut sums {
+            *sum /= count;
+        }
+        Ok(sums.pop().map(|mean| (mean, sums)))
+    }
+
     /// Scores of classes that all grow by the same number change nothing, so their mean is 0 at the minimum of least norm.
     pub(super) fn center(&self, x: &mut [f64]) {
         let k = self.terms.outputs;
@@ -221,7 +251,8 @@ pub(super) fn means<R: RowInputs + Sync>(
     terms: &ModelTerms<'_, R>,
     positions: &[usize],
     ranks: &Ranks<'_>,
-    limits: &TrainingLimits<'_>,
+    interrupted: &dyn Fn() -> bool,
+    any_stops: &dyn Fn(bool) -> bool,
 ) -> Result<CenteredUnits, Error> {
     let (d, dense) = (terms.rows.inputs(), terms.rows.dense_inputs());
     let (model, scale) =
@@ -247,8 +278,8 @@ pub(super) fn means<R: RowInputs + Sync>(
             }
             sums
         };
-        let parts = in_parts(positions.len(), PARTS, 2 * dense, limits.interrupted, part);
-        if (limits.any_stops)(parts.is_none()) {
+        let parts = in_parts(positions.len(), PARTS, 2 * dense, interrupted, part);
+        if any_stops(parts.is_none()) {
             return Err(Error::Interrupted);
         }
         let mut sums = vec![0.0; dense + 1];
@@ -260,13 +291,28 @@ pub(super) fn means<R: RowInputs + Sync>(
     Ok(CenteredUnits { shift, scale, model, outputs: terms.outputs })
 }
 
+/// The mean number of inputs of a row that are not dense, on all ranks.
+pub(super) fn others<R: RowInputs>(terms: &ModelTerms<'_, R>, ranks: &Ranks<'_>) -> Result<f64, Error> {
+    let count = terms.index.len() as f64;
+    let mut sums = [terms.rows.others_per_row() * count, count];
+    ranks.add(&mut sums)?;
+    Ok(sums[0] / sums[1])
+}
+
 impl CenteredUnits {
+    /// The reverse of [`Self::back`].
+    pub(super) fn to_fit(&self, x: &[f64]) -> Vec<f64> {
+        self.shifted(x, -1.0)
+    }
     /// The weights and intercepts in the units of the model.
     pub(super) fn back(&self, x: &[f64]) -> Vec<f64> {
+        self.shifted(x, 1.0)
+    }
+    fn shifted(&self, x: &[f64], sign: f64) -> Vec<f64> {
         let (mut x, k) = (x.to_vec(), self.outputs);
         let (weights, bias) = x.split_at_mut(self.shift.len() * k);
         for (j, w) in weights.chunks_exact(k).enumerate() {
-            let by = (self.model[j] - self.shift[j]) / self.scale[j];
+            let by = sign * (self.model[j] - self.shift[j]) / self.scale[j];
             bias.iter_mut().zip(w).for_each(|(b, w)| *b += w * by);
         }
         x

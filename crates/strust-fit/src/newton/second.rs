@@ -14,6 +14,7 @@ use faer::{
     linalg::{
         matmul::triangular::{BlockStructure, matmul},
         solvers::{Llt, Solve},
+        triangular_solve::solve_upper_triangular_in_place,
     },
 };
 use std::ops::Range;
@@ -133,6 +134,22 @@ impl SecondDerivatives {
         })
     }
 
+    /// M with MMᵀ = H⁻¹, and M⁻¹, for one output. Directions in which the rows say nothing have the curvature [`SAFE`].
+    pub(super) fn inverse_root(&self) -> (Mat<f64>, Mat<f64>) {
+        let matrix = self.matrix(SAFE);
+        let size = matrix.nrows();
+        let Ok(llt) = matrix.llt(Side::Lower) else {
+            let roots = &self.parts[0].roots;
+            let diagonal =
+                |of: &dyn Fn(f64) -> f64| Mat::from_fn(size, size, |i, j| if i == j { of(roots[i]) } else { 0.0 });
+            return (diagonal(&|root| 1.0 / root), diagonal(&|root| root));
+        };
+        let root = llt.L().transpose().to_owned();
+        let mut inverse = Mat::identity(size, size);
+        solve_upper_triangular_in_place(root.as_ref(), inverse.as_mut(), Par::Seq);
+        (inverse, root)
+    }
+
     /// Whether it is H, so that no products are needed.
     pub(super) fn is_exact(&self) -> bool {
         self.exact
@@ -176,7 +193,7 @@ impl SecondDerivatives {
     }
 
     /// The root of the diagonal for each parameter of a point.
-    fn roots(&self) -> impl Iterator<Item = f64> {
+    pub(super) fn roots(&self) -> impl Iterator<Item = f64> {
         let k = self.outputs;
         (0..self.parts[0].roots.len() * k).map(move |j| self.parts[j % k].roots[j / k])
     }

@@ -10,6 +10,7 @@ use crate::{
     Error,
     assess::Assessment,
     constrain::WeightConstraint,
+    fair::ModelFairness,
     table::{CellForm, CellKind, ExpectedColumns, ReadOptions},
     task::FitTask,
     train::TrainingEnd,
@@ -97,6 +98,9 @@ pub struct ModelAbout {
     pub intercept: bool,
     /// The constraint on the weights.
     pub constraint: WeightConstraint,
+    /// Bounds on differences between groups and on rates, and the groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fair: Option<ModelFairness>,
     /// All columns of the file, in order.
     pub order: Vec<String>,
     /// The transform.
@@ -220,6 +224,8 @@ impl FittedModel {
         let about = &self.about;
         let mut kinds: std::collections::BTreeMap<_, _> = about.encoder.kinds().collect();
         if with_target {
+            let groups = about.fair.iter().flat_map(|fair| &fair.columns);
+            kinds.extend(groups.map(|column| (column.name.clone(), column.kind())));
             let kind = if about.target_is_words { CellKind::Word } else { CellKind::Number(about.target_form) };
             kinds.insert(about.target.clone(), kind);
         }

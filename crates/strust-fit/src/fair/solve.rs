@@ -1,0 +1,243 @@
+//! The fit with bounds.
+
+use super::{FairSet, LEAST_ROWS, Quantity};
+use crate::{
+    Error,
+    newton::{BoundedFit, MeanBound, RowMean, RowScore},
+    ranks::Ranks,
+    task::FitTask,
+    terms::{ModelTerms, RowInputs},
+};
+use std::path::PathBuf;
+use strust::stop::StopReason;
+use strust_data::words::{joined, plural};
+
+/// Rounds at most until decisions satisfy the bounds.
+const ROUNDS: usize = 12;
+/// A solution is good enough if another round makes f lower by less than this share.
+const WORTH: f64 = 1e-3;
+/// The largest violation of a bound on the training rows.
+pub(crate) const VIOLATION: f64 = 1e-6;
+
+/// Bounds on means over the training rows.
+pub(crate) struct FairProblem {
+    counted: Vec<RowMean>,
+    bounds: Vec<MeanBound>,
+    /// The text of the option that each bound comes from.
+    texts: Vec<String>,
+    /// A rate of n rows changes by 1/n: the largest of these steps.
+    resolution: f64,
+    path: PathBuf,
+    /// Sentences about rows that do not count.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A model that satisfies its bounds.
+pub(crate) struct FairFit {
+    pub(crate) x: Vec<f64>,
+    pub(crate) value: f64,
+    /// The largest violation of a bound on the training rows.
+    pub(crate) violation: f64,
+    pub(crate) converged: bool,
+}
+
+impl FairProblem {
+    /// The bounds for the terms of a fit.
+    pub(crate) fn new<R: RowInputs>(
+        set: &FairSet,
+        terms: &ModelTerms<'_, R>,
+        task: &FitTask,
+        ranks: &Ranks<'_>,
+    ) -> Result<Self, Error> {
+        let path = set.path.clone();
+        let mut problem = Self { counted: vec![], bounds: vec![], texts: vec![], resolution: 0.0, path, notes: vec![] };
+        for (k, rule) in set.asked.options.rules.iter().enumerate() {
+            let column = &set.asked.columns[k];
+            let group = |position: usize| set.codes[k][terms.index[position]];
+            let mut few = Vec::new();
+            for (g, name) in column.groups.iter().enumerate() {
+                let positions = counted(terms, rule.quantity, |position| group(position) == Some(g));
+                let count = ranks.total(positions.len() as f64);
+                if count < LEAST_ROWS {
+                    few.push(format!("`{name}`"));
+                    continue;
+                }
+                if rule.quantity.is_rate() {
+                    problem.resolution = problem.resolution.max(1.0 / count);
+                }
+                let mean = problem.push(rule.quantity, positions, task);
+                for sign in [1.0, -1.0] {
+                    problem.bounds.push(MeanBound { mean, sign, middle: Some(k), most: 0.5 * rule.bound });
+                    problem.texts.push(rule.to_string());
+                }
+            }
+            if !few.is_empty() {
+                problem.notes.push(format!(
+                    "{rule}: {} has fewer than two such training rows, so it is not compared",
+                    joined(&few)
+                ));
+            }
+            let blank = (0..terms.index.len()).filter(|&position| group(position).is_none()).count();
+            let blank = ranks.total(blank as f64) as usize;
+            if blank > 0 {
+                problem.notes.push(format!(
+                    "{} without `{}` belong to no group of --fair",
+                    plural(blank, "training row"),
+                    rule.column
+                ));
+            }
+        }
+        for limit in &set.asked.options.limits {
+            let positions = counted(terms, limit.quantity, |_| true);
+            let (sign, most) = match limit.quantity {
+                // 1 − the true-positive rate.
+                Quantity::FalseNegative => (-1.0, limit.bound - 1.0),
+                _ => (1.0, limit.bound),
+            };
+            if ranks.total(positions.len() as f64) < 1.0 {
+                continue;
+            }
+            let mean = problem.push(limit.quantity, positions, task);
+            problem.bounds.push(MeanBound { mean, sign, middle: None, most });
+            problem.texts.push(limit.to_string());
+        }
+        ranks.check()?;
+        Ok(problem)
+    }
+
+    fn push(&mut self, quantity: Quantity, positions: Vec<usize>, task: &FitTask) -> usize {
+        let score = match (task, quantity) {
+            (FitTask::Regression { mean, deviation, .. }, _) => RowScore::Output { shift: *mean, scale: *deviation },
+            (_, Quantity::Loss) => RowScore::Wrong,
+            _ if quantity.is_rate() => RowScore::Decision,
+            _ => RowScore::Probability { width: 1.0 },
+        };
+        self.counted.push(RowMean { positions, score, plus: 0.0 });
+        self.counted.len() - 1
+    }
+
+    /// The largest violation of a bound by some means.
+    fn violation(&self, means: &[f64]) -> f64 {
+        let middles = self.bounds.iter().filter_map(|bound| bound.middle).max().map_or(0, |k| k + 1);
+        let mut most = 0.0_f64;
+        for k in (0..middles).map(Some).chain([None]) {
+            let of = self.bounds.iter().filter(|bound| bound.middle == k);
+            let excess: Vec<f64> = of.map(|bound| bound.sign * means[bound.mean] - bound.most).collect();
+            // With the best middle, the two largest excesses of opposite sign are equal.
+            let side = |sign: f64| {
+                let of = self.bounds.iter().filter(|bound| bound.middle == k).zip(&excess);
+                of.filter(|(bound, _)| bound.sign * sign > 0.0).fold(f64::NEG_INFINITY, |most, (_, e)| most.max(*e))
+            };
+            let worst = if k.is_some() { side(1.0) + side(-1.0) } else { side(1.0).max(side(-1.0)) };
+            most = most.max(worst);
+        }
+        most
+    }
+
+    fn infeasible(&self) -> Error {
+        let mut texts = self.texts.clone();
+        texts.dedup();
+        let all = joined(&texts);
+        Error::file(
+            &self.path,
+            format!("no model was found that satisfies the bounds on the training rows ({all}): relax one of them"),
+        )
+    }
+
+    /// The best model that satisfies the bounds.
+    ///
+    /// A rate has no slope. Its place takes a mean of steep probabilities, plus the difference between the two at earlier
+    /// solutions. So where the solutions no longer change, the rates satisfy their bounds. If they do not, as those of few
+    /// rows may by up to one row, the answer is the solution that violates them the least.
+    pub(crate) fn solve<R: RowInputs + Sync>(
+        &self,
+        fit: &BoundedFit<'_, '_, R>,
+        ranks: &Ranks<'_>,
+        each: &mut dyn FnMut(f64, Vec<f64>),
+    ) -> Result<FairFit, Error> {
+        let free = fit.free();
+        if self.violation(&fit.means(&self.counted, free)?) <= 0.0 {
+            return Ok(FairFit { x: free.to_vec(), value: 0.0, violation: 0.0, converged: true });
+        }
+        let smooth = self.smooth(fit, ranks)?;
+        let has_rates = smooth.iter().zip(&self.counted).any(|(mean, counted)| mean.score != counted.score);
+        let (mut means, mut bounds) = (smooth.clone(), self.bounds.clone());
+        let (mut x, mut best, mut last, mut margin) = (None::<Vec<f64>>, None::<FairFit>, f64::INFINITY, 0.0);
+        for round in 0..if has_rates { ROUNDS } else { 1 } {
+            if has_rates {
+                let share = 2.0 / (round as f64 + 2.0);
+                let here = x.as_deref().unwrap_or(free);
+                let (smooth, counted) = (fit.means(&smooth, here)?, fit.means(&self.counted, here)?);
+                for (mean, (smooth, counted)) in means.iter_mut().zip(smooth.iter().zip(&counted)) {
+                    mean.plus += share * (counted - smooth - mean.plus);
+                }
+            }
+            let found = fit.minimum(&means, &bounds, x.as_deref(), each)?;
+            if found.reason == StopReason::Infeasible {
+                break;
+            }
+            let violation = self.violation(&fit.means(&self.counted, &found.x)?).max(0.0);
+            x = Some(found.x.clone());
+            let converged = found.reason.converged();
+            let found = FairFit { x: found.x, value: found.value, violation, converged };
+            let is_enough = violation <= VIOLATION
+                && best
+                    .as_ref()
+                    .is_some_and(|best| best.violation <= VIOLATION && found.value > (1.0 - WORTH) * best.value);
+            if best.as_ref().is_none_or(|best| found.is_better(best)) {
+                best = Some(found);
+            }
+            if is_enough {
+                break;
+            }
+            // Counts are whole numbers, so a bound that is missed by a row must be tightened.
+            if violation > VIOLATION && violation > 0.5 * last {
+                margin = violation.max(2.0 * margin);
+                for (tight, bound) in bounds.iter_mut().zip(&self.bounds) {
+                    tight.most = match bound.middle {
+                        // A difference has two sides, and none of them is below 0.
+                        Some(_) => (bound.most - 0.5 * margin).max(0.0),
+                        None => bound.most - margin,
+                    };
+                }
+            }
+            last = violation;
+        }
+        best.filter(|best| best.violation <= self.resolution.max(VIOLATION)).ok_or_else(|| self.infeasible())
+    }
+
+    /// The means with steep probabilities in the place of decisions: a distribution function that is smoothed by a kernel,
+    /// whose width is that of Silverman (1986, equation 3.31) for the outputs without bounds.
+    fn smooth<R: RowInputs + Sync>(
+        &self,
+        fit: &BoundedFit<'_, '_, R>,
+        ranks: &Ranks<'_>,
+    ) -> Result<Vec<RowMean>, Error> {
+        let smooth = |mean: &RowMean| {
+            if mean.score != RowScore::Decision {
+                return Ok(mean.clone());
+            }
+            let count = ranks.total(mean.positions.len() as f64);
+            let deviation = 0.9 * fit.deviation(&mean.positions)? * count.powf(-0.2);
+            // The logistic distribution with the width 1 has the deviation π/√3.
+            let width = (deviation * 3.0_f64.sqrt() / std::f64::consts::PI).max(1e-3);
+            Ok(RowMean { score: RowScore::Probability { width }, ..mean.clone() })
+        };
+        self.counted.iter().map(smooth).collect()
+    }
+}
+
+impl FairFit {
+    fn is_better(&self, other: &Self) -> bool {
+        let violations = [self.violation, other.violation].map(|violation| violation.max(VIOLATION));
+        violations[0] < violations[1] || violations[0] <= violations[1] && self.value < other.value
+    }
+}
+
+/// The positions of the terms that count for a quantity and that `is_in` takes.
+fn counted<R>(terms: &ModelTerms<'_, R>, quantity: Quantity, is_in: impl Fn(usize) -> bool) -> Vec<usize> {
+    let counts = |&position: &usize| {
+        quantity.only().is_none_or(|only| only.total_cmp(&terms.goals[terms.index[position]]).is_eq())
+    };
+    (0..terms.index.len()).filter(counts).filter(|&position| is_in(position)).collect()
+}
