@@ -44,3 +44,8 @@ def processors(device: torch.device) -> int:
     """The multiprocessors of a CUDA device."""
     count: int = torch.cuda.get_device_properties(device).multi_processor_count
     return count
+
+
+def gradients(of: Tensor, by: Sequence[Tensor], *, keep: bool) -> list[Tensor | None]:
+    """The derivatives of a number; None where it does not depend on a tensor. `keep` allows another call."""
+    return list(torch.autograd.grad(of, list(by), retain_graph=keep, allow_unused=True))

@@ -1,0 +1,190 @@
+"""The multipliers of rows that only mini-batches know, from a few numbers of each step.
+
+Names, constants and formulas are those of the library's `methods/in_expectation/multipliers.rs`, which gives the
+reasons. The numbers live on the host.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+MARGIN = 0.5
+"""The gain of the loop, in multiples of a Kalman filter's: it sees a violation one step late."""
+INTEGRAL = 0.25
+"""The integral's share of the gain, in multiples of ρ: with it, the loop is critically damped."""
+OFFSET = 2.0
+"""How fast the offset follows, as `QUARTER`."""
+MOST = 3.0
+"""A multiplier is at most this multiple of the one that balances the largest force of the loss."""
+NEAR = 2.0
+"""A row may become active, and needs its slope, within this many deviations of its bound."""
+QUARTER = 4.0
+"""Means are over about the last quarter of the values: 1 over this."""
+
+
+class RecentMean:
+    """A mean that forgets."""
+
+    def __init__(self) -> None:
+        self.mean = 0.0
+        self.count = 0.0
+
+    def learn(self, value: float, power: float = QUARTER) -> None:
+        """Adds a value with the share p/(n + p − 1)."""
+        self.count += 1.0
+        self.mean += power / (self.count + power - 1.0) * (value - self.mean)
+
+
+class Row:
+    """What the steps have learned about lower ≤ c ≤ upper. Its slope J is a vector of the optimizer.
+
+    Parameters
+    ----------
+    lower, upper
+        The bounds.
+    rows
+        The number of all rows.
+    """
+
+    NUMBERS = ("multiplier", "next", "known", "value", "predicted", "slopes")
+    """λ; μ of the next step; the batches that knew c; c at y on the last of them; what that one predicts for c at z
+    after its step; the batches whose slope was measured."""
+
+    def __init__(self, lower: float, upper: float, rows: int) -> None:
+        self.lower, self.upper = lower, upper
+        self.multiplier = self.next = self.known = self.value = self.predicted = self.slopes = 0.0
+        # The means of c(z) − c(y), of μ, of ½(c − predicted)², of (J_last·D⁻¹(g + Σλⱼ·Jⱼ))² and of J_last·D⁻¹Jⱼ.
+        self.offset, self.mean, self.noise, self.walk = RecentMean(), RecentMean(), RecentMean(), RecentMean()
+        self.products = [RecentMean() for _ in range(rows)]
+
+    @property
+    def is_in_play(self) -> bool:
+        """Whether the next step needs the slope: the row has a multiplier, or may need one."""
+        near = NEAR * math.sqrt(self.noise.mean)
+        is_near = self.value > self.upper - near or self.value < self.lower + near
+        return self.next != 0.0 or self.multiplier != 0.0 or self.noise.count == 0.0 or is_near
+
+    def in_batch(self, multiplier: float, steps: float) -> float:
+        """A multiplier in a batch that knows the row, which stands for all between it and the last such one."""
+        return multiplier * steps / self.known if multiplier != 0.0 else 0.0
+
+    def control(self, at_z: float, curvature: float, force: RecentMean, size: float) -> None:
+        """Sets μ and λ. `curvature` is the change of c for a multiplier 1, in multiples of the step size a."""
+        share = self.known / force.count
+        moved = size * curvature / share
+        if not 0.0 < moved < math.inf:
+            return
+        walk, noise = size * size * self.walk.mean / share, 4.0 * self.noise.mean
+        ratio = 0.0 if noise == 0.0 else noise / walk if walk > 0.0 else math.inf
+        # 2/(1 + √(1 + 4s²/w²)) is the steady gain of a Kalman filter of a walk with steps w that is seen with noise s.
+        rho = MARGIN * 2.0 / (1.0 + math.sqrt(1.0 + ratio))
+        self.offset.learn(at_z - self.value, OFFSET)
+        value = at_z - self.offset.mean
+        most = MOST * math.sqrt(force.mean / curvature)
+        gains = (rho / moved, INTEGRAL * rho * rho / moved)
+        self.next, self.multiplier = (max(-most, min(self._toward(gain, value), most)) for gain in gains)
+        self.mean.learn(self.next)
+
+    def _toward(self, gain: float, value: float) -> float:
+        """λ + gain·(the violation) for an equality; between the bounds λ goes back to 0 and keeps its sign."""
+        if not 0.0 < gain < math.inf:
+            return self.multiplier
+        moved = self.multiplier + gain * value
+        return moved - max(gain * self.lower, min(moved, gain * self.upper))
+
+
+class Measured(NamedTuple):
+    """What a step has measured on its batch. The lists of slopes are in the order of `slopes`."""
+
+    values: list[float]
+    """c of each row at y; NaN where the batch does not know it."""
+    slopes: list[int]
+    """The rows whose slope was measured."""
+    before: list[float]
+    """J(z − y) of each slope, with z before the step."""
+    after: list[float]
+    """The same with z after the step."""
+    force: float
+    """gᵀD⁻¹g, with the gradient g of the loss."""
+    walks: list[float]
+    """J_last·D⁻¹g of each row."""
+    products: list[list[float]]
+    """J_last·D⁻¹Jⱼ of each row, for each slope j."""
+    size: float
+    """a"""
+
+
+class Multipliers:
+    """All rows of an optimizer.
+
+    Parameters
+    ----------
+    bounds
+        The bounds of each row.
+    """
+
+    def __init__(self, bounds: Sequence[tuple[float, float]]) -> None:
+        self.rows = [Row(lower, upper, len(bounds)) for lower, upper in bounds]
+        self.force = RecentMean()
+        """gᵀD⁻¹g. It counts the steps that have learned."""
+
+    @staticmethod
+    def length(rows: int) -> int:
+        """How many numbers there are."""
+        return 2 + rows * (len(Row.NUMBERS) + 2 * (4 + rows)) if rows else 0
+
+    def _places(self) -> Iterator[tuple[object, str]]:
+        means = [self.force]
+        for row in self.rows:
+            yield from ((row, name) for name in Row.NUMBERS)
+            means += [row.offset, row.mean, row.noise, row.walk, *row.products]
+        for mean in means:
+            yield from ((mean, "mean"), (mean, "count"))
+
+    def numbers(self) -> list[float]:
+        """Everything learned, for a saved state."""
+        return [float(getattr(owner, name)) for owner, name in self._places()]
+
+    def load(self, numbers: Sequence[float]) -> None:
+        """Continues from saved numbers."""
+        for (owner, name), number in zip(self._places(), numbers, strict=True):
+            setattr(owner, name, number)
+
+    def forces(self) -> list[float]:
+        """μ of each row in the next batch that knows it."""
+        return [row.in_batch(row.next, self.force.count) for row in self.rows]
+
+    def learn(self, m: Measured) -> None:
+        """Learns from a step, and sets the multipliers of the next one."""
+        self.force.learn(m.force)
+        # The force that the multipliers without their last corrections leave.
+        memories = [self.rows[j].in_batch(self.rows[j].multiplier, self.force.count) for j in m.slopes]
+        for i, row in enumerate(self.rows):
+            if row.slopes == 0.0:
+                continue
+            if i in m.slopes:
+                left = m.walks[i] + sum(a * b for a, b in zip(memories, m.products[i], strict=True))
+                row.walk.learn(left * left)
+            if i in m.slopes or row.next != 0.0:
+                for j, product in zip(m.slopes, m.products[i], strict=True):
+                    row.products[j].learn(product)
+        ahead = dict(zip(m.slopes, zip(m.before, m.after, strict=True), strict=True))
+        at_z = [0.0] * len(self.rows)
+        known = [i for i, value in enumerate(m.values) if not math.isnan(value)]
+        for i in known:
+            row, value = self.rows[i], m.values[i]
+            before, after = ahead.get(i, (0.0, 0.0))
+            at_z[i] = value + before
+            if row.known > 0.0:
+                row.noise.learn(0.5 * (at_z[i] - row.predicted) ** 2)
+            row.value, row.predicted = value, value + after
+            row.known += 1.0
+            row.slopes += i in m.slopes
+        # Rows push each other: the sum over those in play bounds the largest eigenvalue of the products (Gershgorin).
+        in_play = [row.is_in_play for row in self.rows]
+        for i in known:
+            products = self.rows[i].products
+            curvature = sum(abs(p.mean) for j, p in enumerate(products) if j == i or in_play[j])
+            self.rows[i].control(at_z[i], curvature, self.force, m.size)
