@@ -14,6 +14,7 @@
 //! | [`sample`] | a mini-batch as a value that can be replayed |
 //! | [`constraints`] | c(x) = 0 by value and Jacobian products; Stiefel, sphere, affine, closures |
 //! | [`objective`] | a finite sum evaluated on samples; objectives from closures |
+//! | [`expectation`] | constraints that are expectations: rows over the means of groups of terms |
 //! | [`ranks`] | one run on several threads or machines: shares of a sample, and sums over all of them |
 //! | [`samplers`] | draw the mini-batches |
 //! | [`models`] | propose a step, predict its reduction and learn from the trial |
@@ -69,6 +70,7 @@ pub mod config;
 pub mod constraints;
 pub mod diagnostics;
 mod error;
+pub mod expectation;
 pub mod kkt;
 pub mod methods;
 pub mod models;

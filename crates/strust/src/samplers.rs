@@ -16,6 +16,7 @@ use crate::{
 };
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
+use std::collections::BTreeMap;
 
 /// The default batch size. If there are fewer terms, the batch contains all of them.
 pub const DEFAULT_BATCH: usize = 32;
@@ -104,6 +105,8 @@ fn sample_seed(seed: u64, k: u64) -> u64 {
 pub struct Epochs {
     batch: usize,
     seed: u64,
+    /// The terms of each stratum.
+    strata: Vec<Vec<usize>>,
     /// The permutation of epoch `cached`. All steps of an epoch use it.
     order: Vec<usize>,
     cached: Option<u64>,
@@ -113,12 +116,12 @@ impl Epochs {
     /// A sampler over the terms of an objective, with batches of 32 (or of all terms, if there are fewer) and seed 0.
     pub fn over(f: &(impl Objective + ?Sized)) -> Self {
         let n = f.terms();
-        Self { batch: DEFAULT_BATCH.min(n), seed: 0, order: (0..n).collect(), cached: None }
+        Self { batch: DEFAULT_BATCH.min(n), seed: 0, strata: Vec::new(), order: (0..n).collect(), cached: None }
     }
     /// A sampler over `n` terms. `batch` must be in [1, n].
     pub fn new(n: usize, batch: usize, seed: u64) -> Result<Self, Error> {
         check_batch("epoch sampler", n, batch)?;
-        Ok(Self { batch, seed, order: (0..n).collect(), cached: None })
+        Ok(Self { batch, seed, strata: Vec::new(), order: (0..n).collect(), cached: None })
     }
     /// Terms of a batch. A run checks that they are in [1, n].
     #[must_use]
@@ -130,6 +133,56 @@ impl Epochs {
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, cached: None, ..self }
     }
+    /// Spreads the terms of each stratum evenly over a pass: term i is in stratum `strata[i]`. A pass is a permutation of
+    /// all terms as before, and each batch has nearly its share of every stratum. So a batch has a member of each stratum
+    /// that has as many members as a pass has batches, up to the number of strata.
+    ///
+    /// ```
+    /// use strust::{prelude::*, samplers::Sampler};
+    /// let f = from_terms(100, |_, x: &Vec<f64>, g| { g[0] += 1.0; x[0] });
+    /// let strata: Vec<usize> = (0..100).map(|i| usize::from(i < 10)).collect(); // ten terms are rare
+    /// let mut sampler = Epochs::over(&f).batch(20).stratified(&strata);
+    /// let mut sample = Sample::default();
+    /// for k in 0..15 {
+    ///     sampler.draw(k, &mut sample);
+    ///     assert_eq!(sample.indices().iter().filter(|&&i| i < 10).count(), 2);
+    /// }
+    /// ```
+    ///
+    /// A run checks that there is a stratum for each term.
+    #[must_use]
+    pub fn stratified(self, strata: &[usize]) -> Self {
+        let mut terms: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        strata.iter().enumerate().for_each(|(i, stratum)| terms.entry(*stratum).or_default().push(i));
+        Self { strata: terms.into_values().collect(), cached: None, ..self }
+    }
+
+    /// Draws the permutation of an epoch.
+    fn permute(&mut self, epoch: u64) {
+        let mut rng = generator(self.seed, epoch);
+        if self.strata.is_empty() {
+            self.order.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
+            return shuffle(&mut self.order, &mut rng);
+        }
+        // Member j of a stratum of m is at (j + u)/m of the pass, with the same random u for all of them.
+        let mut places = Vec::with_capacity(self.order.len());
+        for stratum in &self.strata {
+            let mut members = stratum.clone();
+            shuffle(&mut members, &mut rng);
+            let offset = (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+            let place = |(j, i): (usize, usize)| ((j as f64 + offset) / stratum.len() as f64, i);
+            places.extend(members.into_iter().enumerate().map(place));
+        }
+        places.sort_by(|a, b| a.0.total_cmp(&b.0));
+        self.order.clear();
+        self.order.extend(places.into_iter().map(|(_, i)| i));
+    }
+}
+
+fn shuffle(order: &mut [usize], rng: &mut ChaCha8Rng) {
+    for i in (1..order.len()).rev() {
+        order.swap(i, below(i + 1, rng));
+    }
 }
 
 impl Sampler for Epochs {
@@ -137,11 +190,7 @@ impl Sampler for Epochs {
         let (epoch, position) = (k / self.steps_per_epoch(), k % self.steps_per_epoch());
         let n = self.order.len();
         if self.cached != Some(epoch) {
-            let mut rng = generator(self.seed, epoch);
-            self.order.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
-            for i in (1..n).rev() {
-                self.order.swap(i, below(i + 1, &mut rng));
-            }
+            self.permute(epoch);
             self.cached = Some(epoch);
         }
         let start = position as usize * self.batch;
@@ -160,6 +209,10 @@ impl Sampler for Epochs {
     }
     fn check(&self, terms: usize) -> Result<(), Error> {
         check_terms(self.terms(), terms)?;
+        let in_strata: usize = self.strata.iter().map(Vec::len).sum();
+        if !self.strata.is_empty() && in_strata != terms {
+            return Err(out_of_range("epoch sampler", "strata", in_strata, format!("one for each of the {terms} terms")));
+        }
         check_batch("epoch sampler", terms, self.batch)
     }
 }

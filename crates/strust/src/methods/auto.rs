@@ -102,6 +102,27 @@ impl<V: Vector> Auto<V> {
     }
 }
 
+impl AutoConfig {
+    /// metric ← D, from the root of the mean of g∘g over so many steps. In the first steps the mean has less than its full
+    /// weight.
+    fn set_metric<V: Elementwise>(&self, metric: &mut V, root: &V, steps: u64) {
+        let correction = (1.0 - self.beta2.powf(steps as f64)).sqrt().recip();
+        let mean = correction * root.norm_1() / root.dimension() as f64;
+        metric.set_affine(correction, root, self.epsilon * mean);
+    }
+}
+
+impl<V: Elementwise> Auto<V> {
+    /// metric ← D of the last accepted step. Returns false if there is none.
+    pub(super) fn set_metric(&self, metric: &mut V, state: &AutoState<V>) -> bool {
+        let accepted = state.learned.accepted;
+        if accepted > 0 {
+            self.config.set_metric(metric, &state.root, accepted);
+        }
+        accepted > 0
+    }
+}
+
 impl<V: Vector> Default for Auto<V> {
     /// The settings for every problem.
     fn default() -> Self {
@@ -176,7 +197,7 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
         Ok(AutoState { z: x.clone(), start: x.clone(), x, gradient, root, learned: Learned::default(), k: 0 })
     }
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
-        let AutoConfig { gamma, noise, momentum, power, beta2, epsilon, weight_decay } = *self.config;
+        let AutoConfig { gamma, noise, momentum, power, beta2, weight_decay, .. } = *self.config;
         let AutoState { x, z, start, gradient: last, root, learned, k } = state;
         let space = self.scratch.get_or_insert_with(|| std::array::from_fn(|_| x.zeros_like()));
         let [y, g, new_root, metric, d, new_z, new_x, trial] = space;
@@ -198,11 +219,9 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
             return Ok(record(*k - 1, f0.value, 0.0, 0.0, 0.0, Verdict::Accepted, 0));
         }
 
-        // D and d = D⁻¹g. In the first steps the mean has less than its full weight.
-        let correction = (1.0 - beta2.powf(learned.accepted as f64 + 1.0)).sqrt().recip();
+        // D and d = D⁻¹g
         new_root.set_root(beta2, root, 1.0 - beta2, g);
-        let mean = correction * new_root.norm_1() / x.dimension() as f64;
-        metric.set_affine(correction, new_root, epsilon * mean);
+        self.config.set_metric(metric, new_root, learned.accepted + 1);
         d.set_quotient(g, metric);
 
         // r̄² and n

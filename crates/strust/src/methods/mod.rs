@@ -9,12 +9,14 @@
 //! | [`StrLbfgs`], [`StrLsr1`] | Algorithm 1 with a limited-memory quasi-Newton matrix | min f(x) |
 //! | [`StrP`] | Algorithm 2 | min f(x), c(x) = 0 |
 //! | [`StrSqp`] | an exact penalty, minimized through its dual | min f(x), c(x) = 0 or ≤ 0, bounds |
+//! | [`InExpectation`] | `Auto` or `StrSqp` on a Lagrangian whose multipliers follow the noise | min f(x), E c(x) within bounds |
 //! | [`Averaged`] | any method, with the average of its iterates as the answer | that of the method |
 
 mod any;
 mod auto;
 mod averaged;
 mod controller;
+mod in_expectation;
 mod str_limited_memory;
 mod str_newton;
 mod str_p;
@@ -25,6 +27,9 @@ pub use any::{AnyMethod, AnyState};
 pub use auto::{Auto, AutoConfig, AutoParts, AutoState};
 pub use averaged::{Averaged, AveragedConfig, AveragedState};
 pub use controller::Learned;
+pub use in_expectation::{
+    ExpectationEnd, InExpectation, InExpectationState, InnerMethod, RecentMean, RowMemory,
+};
 pub use str_limited_memory::{StrLbfgs, StrLbfgsConfig, StrLimitedMemoryState, StrLsr1, StrLsr1Config};
 pub use str_newton::{StrNewton, StrNewtonConfig, StrNewtonState};
 pub use str_p::{StrP, StrPConfig};

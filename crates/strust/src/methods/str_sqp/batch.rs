@@ -76,7 +76,7 @@ impl<V: Vector> BatchMemory<V> {
 
 impl<C: Constraint> StrSqp<C> {
     /// One step on a sample of some terms.
-    pub(super) fn step_on_batch<F: Objective<Point = C::Point>>(
+    pub(in crate::methods) fn step_on_batch<F: Objective<Point = C::Point>>(
         &mut self,
         f: &mut F,
         state: &mut StrSqpState<F::Point>,

@@ -1,7 +1,7 @@
 //! STR-SQP: equalities, inequalities and bounds by an exact penalty, whose model is minimized through its dual.
 
 mod all;
-mod batch;
+pub(super) mod batch;
 mod constants;
 mod dual;
 mod exact;
@@ -100,6 +100,10 @@ impl<C: Constraint> StrSqp<C> {
     /// Checks the configuration.
     pub fn new(config: StrSqpConfig, constraint: C) -> Result<Self, Error> {
         Ok(Self { config: config.check()?, constraint, gradient: None, space: None })
+    }
+    /// The constraint.
+    pub(super) fn constraint(&mut self) -> &mut C {
+        &mut self.constraint
     }
 }
 

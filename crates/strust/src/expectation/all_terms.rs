@@ -1,0 +1,208 @@
+//! Rows on all terms: as exact constraints, and measured with their standard errors.
+
+use super::{Expectation, IndexedRow};
+use crate::{
+    Error,
+    constraints::{Constraint, Sense},
+    objective::{Evaluation, Objective, PIECE},
+    sample::Sample,
+    vector::Vector,
+};
+
+/// A row measured on all terms of its score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct MeasuredRow {
+    /// Σⱼ wⱼ·(mean over group j) of the true score, if there is one, else of the smooth one.
+    pub value: f64,
+    /// Its standard error, if the terms are drawn from a larger population. NaN for a group with one member.
+    pub standard_error: f64,
+    /// The same sum of the smooth score.
+    pub smooth: f64,
+    /// The lower bound; −∞ without one.
+    pub lower: f64,
+    /// The upper bound; ∞ without one.
+    pub upper: f64,
+}
+
+impl MeasuredRow {
+    /// How far the value is outside of its bounds.
+    #[must_use]
+    pub fn violation(&self) -> f64 {
+        (self.value - self.upper).max(self.lower - self.value).max(0.0)
+    }
+}
+
+/// A standard error comes from the means of this many parts of a group. Its own relative error is about 7 %.
+const PARTS: usize = 100;
+
+/// The mean of an objective over some terms, and the variance of this mean.
+fn mean_and_variance<O: Objective>(f: &mut O, x: &O::Point, members: &[usize], part: &mut Sample) -> (f64, f64) {
+    let count = members.len().min(PARTS.max(members.len().div_ceil(PIECE)));
+    let all = Sample::range(0..0);
+    let means: Vec<(f64, f64)> = (0..count)
+        .map(|first| {
+            part.set_terms_of(&all, members.iter().copied().skip(first).step_by(count));
+            (part.len() as f64 / members.len() as f64, f.value(x, part).value)
+        })
+        .collect();
+    let mean = means.iter().map(|(share, mean)| share * mean).sum::<f64>();
+    let spread = means.iter().map(|(share, part)| share * (part - mean).powi(2)).sum::<f64>();
+    (mean, spread / (count as f64 - 1.0))
+}
+
+impl<S: Objective, T: Objective<Point = S::Point>> Expectation<S, T> {
+    /// Measures the rows on all terms. To measure them on held-out terms, make the same rows over those.
+    pub fn measure(&mut self, x: &S::Point) -> Vec<MeasuredRow> {
+        let Self { score, rate, groups, rows, part } = self;
+        let groups = groups.iter().map(|group| {
+            let members = group.list();
+            let smooth = mean_and_variance(score, x, &members, part);
+            (smooth.0, rate.as_mut().map_or(smooth, |rate| mean_and_variance(rate, x, &members, part)))
+        });
+        let groups: Vec<(f64, (f64, f64))> = groups.collect();
+        let measured = |IndexedRow { weights, lower, upper }: &IndexedRow| MeasuredRow {
+            value: weights.iter().map(|&(group, weight)| weight * groups[group].1.0).sum(),
+            standard_error: weights.iter().map(|&(group, weight)| weight * weight * groups[group].1.1).sum::<f64>().sqrt(),
+            smooth: weights.iter().map(|&(group, weight)| weight * groups[group].0).sum(),
+            lower: *lower,
+            upper: *upper,
+        };
+        rows.iter().map(measured).collect()
+    }
+
+    /// The smooth value of each row on all terms, and the slopes.
+    fn evaluate_all(&mut self, x: &S::Point, mut slopes: Option<&mut [S::Point]>) -> Vec<Evaluation> {
+        let Self { score, groups, rows, part, .. } = self;
+        let mut values = vec![Evaluation { value: 0.0, rounding: 0.0 }; rows.len()];
+        slopes.iter_mut().for_each(|slopes| slopes.iter_mut().for_each(Vector::set_zero));
+        let mut scratch = slopes.is_some().then(|| x.zeros_like());
+        let all = Sample::range(0..0);
+        for (index, group) in groups.iter().enumerate() {
+            let members = group.list();
+            for piece in members.chunks(PIECE) {
+                part.set_terms_of(&all, piece.iter().copied());
+                let mean = match &mut scratch {
+                    Some(slope) => score.value_and_gradient(x, part, slope),
+                    None => score.value(x, part),
+                };
+                let share = piece.len() as f64 / members.len() as f64;
+                for (i, row) in rows.iter().enumerate() {
+                    for &(_, weight) in row.weights.iter().filter(|(group, _)| *group == index) {
+                        values[i].value += share * weight * mean.value;
+                        values[i].rounding += share * weight.abs() * mean.rounding;
+                        if let (Some(slopes), Some(slope)) = (&mut slopes, &scratch) {
+                            slopes[i].add(share * weight, slope);
+                        }
+                    }
+                }
+            }
+        }
+        values
+    }
+}
+
+/// One side of a row: sign·(value − bound) ≤ 0 or = 0.
+struct RowSide {
+    row: usize,
+    sign: f64,
+    bound: f64,
+    sense: Sense,
+}
+
+/// The smooth rows on all terms, as exact constraints c(x) = 0 and c(x) ≤ 0. An evaluation is a pass over the groups; the
+/// latest one is kept.
+pub(crate) struct RowsOnAllTerms<'a, S: Objective, T> {
+    expectation: &'a mut Expectation<S, T>,
+    sides: Vec<RowSide>,
+    /// The latest values with their point.
+    values: Option<(S::Point, Vec<Evaluation>)>,
+    /// The latest slopes with their point.
+    slopes: Option<(S::Point, Vec<S::Point>)>,
+}
+
+impl<'a, S: Objective, T: Objective<Point = S::Point>> RowsOnAllTerms<'a, S, T> {
+    /// The rows, with bounds for the smooth values that are `shifts` higher.
+    pub fn new(expectation: &'a mut Expectation<S, T>, shifts: &[f64]) -> Self {
+        let mut sides = Vec::new();
+        for (row, (IndexedRow { lower, upper, .. }, shift)) in expectation.rows.iter().zip(shifts).enumerate() {
+            if lower == upper {
+                sides.push(RowSide { row, sign: 1.0, bound: upper + shift, sense: Sense::Equal });
+                continue;
+            }
+            for (sign, bound) in [(1.0, upper), (-1.0, lower)] {
+                if bound.is_finite() {
+                    sides.push(RowSide { row, sign, bound: bound + shift, sense: Sense::AtMost });
+                }
+            }
+        }
+        Self { expectation, sides, values: None, slopes: None }
+    }
+
+    fn values(&mut self, x: &S::Point) -> &[Evaluation] {
+        if !self.values.as_ref().is_some_and(|(at, _)| same(at, x)) {
+            self.values = Some((x.clone(), self.expectation.evaluate_all(x, None)));
+        }
+        self.values.as_ref().map_or(&[], |(_, values)| values)
+    }
+
+    fn slopes(&mut self, x: &S::Point) -> &[S::Point] {
+        if !self.slopes.as_ref().is_some_and(|(at, _)| same(at, x)) {
+            let (_, mut slopes) = self.slopes.take().unwrap_or_else(|| (x.clone(), vec![x.zeros_like(); self.expectation.len()]));
+            self.expectation.evaluate_all(x, Some(&mut slopes));
+            self.slopes = Some((x.clone(), slopes));
+        }
+        self.slopes.as_ref().map_or(&[], |(_, slopes)| slopes)
+    }
+
+    /// The Euclidean norm of the violations.
+    pub fn violation(&mut self, x: &S::Point) -> f64 {
+        self.values(x);
+        let values = self.values.iter().flat_map(|(_, values)| values);
+        values.zip(&self.expectation.rows).map(|(value, row)| row.violation(value.value).powi(2)).sum::<f64>().sqrt()
+    }
+    /// out ← out + Σ λᵢ·∇(row i), for one multiplier of each row.
+    pub fn add_rows(&mut self, x: &S::Point, multipliers: &[f64], out: &mut S::Point) {
+        self.slopes(x).iter().zip(multipliers).for_each(|(slope, &multiplier)| out.add(multiplier, slope));
+    }
+}
+
+/// Whether two points are equal.
+fn same<V: Vector>(a: &V, b: &V) -> bool {
+    (0..a.dimension()).all(|i| a.component(i) == b.component(i))
+}
+
+impl<S: Objective, T: Objective<Point = S::Point>> Constraint for RowsOnAllTerms<'_, S, T> {
+    type Point = S::Point;
+    type Residual = Vec<f64>;
+    fn new_residual(&self) -> Vec<f64> {
+        vec![0.0; self.sides.len()]
+    }
+    fn residual(&mut self, x: &S::Point, c: &mut Vec<f64>) {
+        self.values(x);
+        let Some((_, values)) = &self.values else { return };
+        c.iter_mut().zip(&self.sides).for_each(|(c, side)| *c = side.sign * (values[side.row].value - side.bound));
+    }
+    fn jvp(&mut self, x: &S::Point, v: &S::Point, out: &mut Vec<f64>) {
+        let products: Vec<f64> = self.slopes(x).iter().map(|slope| slope.dot(v)).collect();
+        out.iter_mut().zip(&self.sides).for_each(|(out, side)| *out = side.sign * products[side.row]);
+    }
+    fn add_vjp(&mut self, x: &S::Point, a: f64, y: &Vec<f64>, out: &mut S::Point) {
+        let mut multipliers = vec![0.0; self.expectation.len()];
+        self.sides.iter().zip(y).for_each(|(side, y)| multipliers[side.row] += a * side.sign * y);
+        self.add_rows(x, &multipliers, out);
+    }
+    /// A row is a difference of its means and its bound.
+    fn rounding(&self, _: &S::Point, norm: f64) -> f64 {
+        let of_means = self.values.iter().flat_map(|(_, values)| values).map(|value| value.rounding).sum::<f64>();
+        let of_bounds = self.sides.iter().map(|side| side.bound.abs()).sum::<f64>();
+        of_means + S::Point::EPSILON * (norm + of_bounds)
+    }
+    fn sense(&self, row: usize) -> Sense {
+        self.sides[row].sense
+    }
+    fn check_point(&self, x: &S::Point) -> Result<(), Error> {
+        self.expectation.check_point(x)
+    }
+}

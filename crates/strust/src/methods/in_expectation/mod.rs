@@ -1,0 +1,221 @@
+//! Constraints that are expectations, around a method for mini-batches.
+
+mod inner;
+mod lagrangian;
+mod multipliers;
+
+pub use inner::InnerMethod;
+use lagrangian::{BatchLagrangian, SeenParts, Tilted};
+pub use multipliers::{RecentMean, RowMemory};
+use multipliers::{MeasuredStep, learn};
+
+use super::{Auto, Certificate, Measurement, Method, State, StrSqpState};
+use crate::{
+    Error,
+    config::out_of_range,
+    expectation::{Expectation, MeasuredRow, RowsOnAllTerms},
+    objective::Objective,
+    record::StepRecord,
+    sample::Sample,
+    saved::{Load, Save, Saved},
+    stop::StopReason,
+    vector::{Elementwise, Vector},
+};
+
+/// Minimizes f(x) under rows that are expectations: lower ≤ E c(x) ≤ upper, both known on mini-batches only. There is
+/// nothing to tune.
+#[derive(Debug, Clone)]
+pub struct InExpectation<S: Objective, T = S, I = Auto<<S as Objective>::Point>> {
+    rows: Expectation<S, T>,
+    inner: I,
+    seen: Option<SeenParts<S::Point>>,
+}
+
+impl<S: Objective<Point: Elementwise>, T: Objective<Point = S::Point>> InExpectation<S, T> {
+    /// Rows around [`Auto`].
+    #[must_use]
+    pub fn new(rows: Expectation<S, T>) -> Self {
+        Self::around(Auto::default(), rows)
+    }
+}
+
+impl<S, T, I> InExpectation<S, T, I>
+where
+    S: Objective<Point: Elementwise>,
+    T: Objective<Point = S::Point>,
+    I: InnerMethod<S::Point>,
+{
+    /// Rows around another method: [`StrSqp`](super::StrSqp) has exact rows and bounds in addition.
+    #[must_use]
+    pub fn around(inner: I, rows: Expectation<S, T>) -> Self {
+        Self { rows, inner, seen: None }
+    }
+    /// The rows.
+    pub fn rows(&mut self) -> &mut Expectation<S, T> {
+        &mut self.rows
+    }
+
+    /// Puts the answer of a run on the rows, by at most so many steps on all terms.
+    pub fn finish<F: Objective<Point = S::Point>>(
+        &mut self,
+        f: &mut F,
+        state: &InExpectationState<I::State, S::Point>,
+        steps: u64,
+    ) -> Result<ExpectationEnd<S::Point>, Error> {
+        let x = state.point().clone();
+        let before = self.rows.measure(&x);
+        let shifts: Vec<f64> = before.iter().map(|row| row.smooth - row.value).collect();
+        let rows = RowsOnAllTerms::new(&mut self.rows, &shifts);
+        let (state, certificate) = self.inner.solve(f, rows, x, steps)?;
+        let rows = self.rows.measure(&state.x);
+        Ok(ExpectationEnd { state, certificate, rows })
+    }
+}
+
+/// The end of a run: [`InExpectation::finish`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ExpectationEnd<V> {
+    /// The state of the steps on all terms, with the answer.
+    pub state: StrSqpState<V>,
+    /// How good the answer is, with the verdict. Exact rows come first, then an equality or each finite bound of the rows.
+    pub certificate: Certificate,
+    /// The rows on all terms.
+    pub rows: Vec<MeasuredRow>,
+}
+
+/// State of [`InExpectation`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct InExpectationState<I, V> {
+    /// The state of the inner method.
+    pub(crate) inner: I,
+    /// The mean of gᵀD⁻¹g, and the number of steps that have learned.
+    pub(crate) force: RecentMean,
+    /// What is known about each row.
+    pub(crate) rows: Vec<RowMemory<V>>,
+}
+
+impl<I: Save, V: Vector> Save for InExpectationState<I, V> {
+    fn save(&self) -> Saved {
+        Saved::map([
+            ("inner", self.inner.save()),
+            ("force", self.force.save()),
+            ("rows", self.rows.save()),
+        ])
+    }
+}
+impl<I: Load, V: Vector> Load for InExpectationState<I, V> {
+    fn load(saved: &Saved) -> Result<Self, Error> {
+        Self::with_inner(saved, I::load)
+    }
+}
+crate::serde_as_saved!([I: Load, V: Vector] InExpectationState<I, V>);
+
+impl<I, V: Vector> InExpectationState<I, V> {
+    /// Loads a state, with its inner state by `load`.
+    fn with_inner(saved: &Saved, load: impl FnOnce(&Saved) -> Result<I, Error>) -> Result<Self, Error> {
+        Ok(Self {
+            inner: saved.part("inner", load)?,
+            force: saved.part("force", Load::load)?,
+            rows: saved.part("rows", Load::load)?,
+        })
+    }
+    /// The state of the inner method.
+    pub fn inner(&self) -> &I {
+        &self.inner
+    }
+    /// λ, the multipliers of the rows: positive at an upper bound, negative at a lower one.
+    #[must_use]
+    pub fn multipliers(&self) -> Vec<f64> {
+        self.rows.iter().map(|row| row.mean.mean).collect()
+    }
+}
+
+impl<V: Vector, I: State<Point = V>> State for InExpectationState<I, V> {
+    type Point = V;
+    fn point(&self) -> &V {
+        self.inner.point()
+    }
+    fn into_point(self) -> V {
+        self.inner.into_point()
+    }
+    fn with_point(self, x: V) -> Self {
+        Self { inner: self.inner.with_point(x), ..self }
+    }
+    fn steps(&self) -> u64 {
+        self.inner.steps()
+    }
+    fn is_averaged(&self) -> bool {
+        self.inner.is_averaged()
+    }
+    fn settled(&self) -> Option<StopReason> {
+        self.inner.settled()
+    }
+}
+
+impl<F, S, T, I> Method<F> for InExpectation<S, T, I>
+where
+    F: Objective<Point: Elementwise>,
+    S: Objective<Point = F::Point>,
+    T: Objective<Point = F::Point>,
+    I: InnerMethod<F::Point>,
+{
+    type State = InExpectationState<I::State, F::Point>;
+
+    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
+        self.seen = None;
+        if self.rows.terms() != f.terms() {
+            let allowed = format!("{}, as the objective has", f.terms());
+            return Err(out_of_range("expectation", "terms of the score", self.rows.terms(), allowed));
+        }
+        self.rows.check_point(x)?;
+        self.inner.prepare(f, x)
+    }
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
+        self.prepare(f, &x)?;
+        let rows = self.rows.len();
+        Ok(InExpectationState {
+            force: RecentMean::default(),
+            rows: vec![RowMemory::new(&x, rows); rows],
+            inner: self.inner.init(f, x)?,
+        })
+    }
+    fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
+        let Self { rows, inner, seen } = self;
+        let seen = seen.get_or_insert_with(|| SeenParts::new(state.inner.point(), rows.len()));
+        let multipliers: Vec<f64> = state.rows.iter().map(|row| row.force(state.force.count)).collect();
+        let wanted: Vec<bool> = state.rows.iter().zip(rows.rows()).map(|(memory, row)| memory.is_in_play(row)).collect();
+        seen.ahead.copy_from(I::iterate(&state.inner));
+        let mut phi = BatchLagrangian { f, rows, multipliers: &multipliers, wanted: &wanted, seen };
+        let record = inner.step(&mut phi, &mut state.inner, sample)?;
+
+        let SeenParts { value, gradient, rows: values, slopes, point, ahead, scratch: [scratch, metric] } = seen;
+        let is_finite = value.is_finite() && values.iter().flatten().all(|value| value.is_finite());
+        let bounds = rows.rows();
+        let outside = values.iter().zip(bounds).filter_map(|(value, row)| value.map(|value| row.violation(value)));
+        let record = StepRecord { value: *value, constraint_norm: Some(outside.map(|v| v * v).sum::<f64>().sqrt()), ..record };
+        if is_finite && record.step_size > 0.0 && inner.metric(&state.inner, metric) {
+            ahead.add(-1.0, point);
+            point.scale_add(-1.0, 1.0, I::iterate(&state.inner));
+            let ahead = [&*ahead, &*point];
+            let step = MeasuredStep { values, wanted: &wanted, slopes, ahead, gradient, metric, size: record.step_size };
+            learn(&mut state.rows, &mut state.force, bounds, step, scratch);
+        }
+        Ok(record)
+    }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        InExpectationState::with_inner(saved, |inner| self.inner.restore(inner))
+    }
+    /// The gradient is that of f + Σ λᵢcᵢ, and the violation that of the smooth rows, both on all terms.
+    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
+        let x = state.point();
+        let mut tilt = x.zeros_like();
+        let shifts = vec![0.0; self.rows.len()];
+        let mut rows = RowsOnAllTerms::new(&mut self.rows, &shifts);
+        rows.add_rows(x, &state.multipliers(), &mut tilt);
+        let outside = rows.violation(x);
+        let inner = self.inner.measure(&mut Tilted { f, tilt: &tilt }, &state.inner)?;
+        let m = Measurement { constraint_norm: inner.constraint_norm.hypot(outside), ..inner };
+        Ok(Measurement { merit: m.kkt(), ..m })
+    }
+}

@@ -1,0 +1,204 @@
+//! The multipliers of rows that are known on mini-batches only, from a few numbers of each step.
+
+use crate::{
+    expectation::IndexedRow,
+    vector::{Elementwise, Vector},
+};
+
+// These are not settings. docs/constraints.md has the reasons.
+/// Means are over about the last quarter of the values: 1 over this.
+const QUARTER: f64 = 4.0;
+/// The margin of the loop. It sees a violation one step late, so it would oscillate without damping at twice the gain: the
+/// gain margin is 2 and the phase margin 47°, the usual ones of a controller.
+const MARGIN: f64 = 0.5;
+/// The integral's share of the gain, in multiples of ρ: with it, the loop is critically damped.
+const INTEGRAL: f64 = 0.25;
+/// The weights with which the offset follows, as [`QUARTER`]. Half of those of Auto's average, through which it acts: so
+/// their loop has the damping 1/√2.
+const OFFSET: f64 = 2.0;
+/// A multiplier is at most this multiple of the one that balances the largest force of f.
+const MOST: f64 = 3.0;
+/// A row may become active, and needs its slope, within this many deviations of its bound.
+const NEAR: f64 = 2.0;
+
+/// A mean over about the last quarter of the values.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RecentMean {
+    pub(crate) mean: f64,
+    pub(crate) count: u64,
+}
+crate::saved!([] RecentMean { mean, count });
+
+impl RecentMean {
+    fn learn(&mut self, value: f64) {
+        self.follow(QUARTER, value);
+    }
+    /// Learns a value with the share p/(n + p − 1).
+    fn follow(&mut self, power: f64, value: f64) {
+        self.count += 1;
+        self.mean += power / (self.count as f64 + power - 1.0) * (value - self.mean);
+    }
+}
+
+/// What the steps have learned about a row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowMemory<V> {
+    /// λ, the multiplier with a memory.
+    pub(crate) multiplier: f64,
+    /// μ, the multiplier of the next step.
+    pub(crate) next: f64,
+    /// Samples that knew the row.
+    pub(crate) known: u64,
+    /// c at y on the last of them.
+    pub(crate) value: f64,
+    /// What the last of them predicts for c at z after its step, to first order.
+    pub(crate) predicted: f64,
+    /// The mean of c(z) − c(y). Where the iterates wander around the answer, the curvature of c makes it positive or negative.
+    pub(crate) offset: RecentMean,
+    /// The mean of μ.
+    pub(crate) mean: RecentMean,
+    /// The last slope J.
+    pub(crate) slope: V,
+    /// Samples whose slope was measured.
+    pub(crate) slopes: u64,
+    /// s², the noise of c: ½(c − what the step before predicted)².
+    pub(crate) noise: RecentMean,
+    /// (w/a)², how far a step moves c with the multipliers λ: (J_last·D⁻¹(g + Σλⱼ·Jⱼ))².
+    pub(crate) walk: RecentMean,
+    /// J_last·D⁻¹Jⱼ for each row j.
+    pub(crate) products: Vec<RecentMean>,
+}
+crate::saved!([V: Vector] RowMemory<V> { multiplier, next, known, value, predicted, offset, mean, slope: vector, slopes, noise, walk, products });
+
+impl<V: Vector> RowMemory<V> {
+    pub fn new(x: &V, rows: usize) -> Self {
+        Self {
+            multiplier: 0.0,
+            next: 0.0,
+            known: 0,
+            value: 0.0,
+            predicted: 0.0,
+            offset: RecentMean::default(),
+            mean: RecentMean::default(),
+            slope: x.zeros_like(),
+            slopes: 0,
+            noise: RecentMean::default(),
+            walk: RecentMean::default(),
+            products: vec![RecentMean::default(); rows],
+        }
+    }
+    /// Whether the next step needs the slope: the row has a multiplier, or may need one.
+    pub fn is_in_play(&self, row: &IndexedRow) -> bool {
+        let near = NEAR * self.noise.mean.sqrt();
+        let is_near = self.value > row.upper - near || self.value < row.lower + near;
+        self.next != 0.0 || self.multiplier != 0.0 || self.noise.count == 0 || is_near
+    }
+}
+
+/// λ + gain·(the violation) for an equation; between the bounds λ goes back to 0, and does not change its sign.
+fn toward(multiplier: f64, gain: f64, value: f64, row: &IndexedRow) -> f64 {
+    if !(gain > 0.0 && gain.is_finite()) {
+        return multiplier;
+    }
+    let moved = multiplier + gain * value;
+    moved - moved.clamp(gain * row.lower, gain * row.upper)
+}
+
+/// What a step has measured on its sample.
+pub struct MeasuredStep<'a, V> {
+    /// Each row that the sample knows, at y.
+    pub values: &'a [Option<f64>],
+    /// The rows whose slopes are measured.
+    pub wanted: &'a [bool],
+    pub slopes: &'a mut [V],
+    /// z − y before the step, and after it.
+    pub ahead: [&'a V; 2],
+    /// The gradient of f; scratch space afterwards.
+    pub gradient: &'a mut V,
+    /// D.
+    pub metric: &'a V,
+    /// a.
+    pub size: f64,
+}
+
+/// Learns from a step, and sets the multipliers of the next one.
+pub fn learn<V: Elementwise>(
+    memory: &mut [RowMemory<V>],
+    force: &mut RecentMean,
+    rows: &[IndexedRow],
+    step: MeasuredStep<'_, V>,
+    scaled: &mut V,
+) {
+    let MeasuredStep { values, wanted, slopes, ahead, gradient, metric, size } = step;
+    let m = rows.len();
+    let has_slope: Vec<bool> = (0..m).map(|i| wanted[i] && values[i].is_some()).collect();
+    scaled.set_quotient(gradient, metric);
+    force.learn(gradient.dot(scaled));
+    // The force that the multipliers without their last corrections leave.
+    for j in (0..m).filter(|&j| has_slope[j]) {
+        gradient.add(memory[j].in_sample(memory[j].multiplier, force.count), &slopes[j]);
+    }
+    scaled.set_quotient(gradient, metric);
+    for (row, _) in memory.iter_mut().zip(&has_slope).filter(|(row, has_slope)| **has_slope && row.slopes > 0) {
+        row.walk.learn(row.slope.dot(scaled).powi(2));
+    }
+    for j in (0..m).filter(|&j| has_slope[j]) {
+        scaled.set_quotient(&slopes[j], metric);
+        for (row, _) in memory.iter_mut().zip(&has_slope).filter(|(row, has_slope)| row.slopes > 0 && (**has_slope || row.next != 0.0)) {
+            let product = row.slope.dot(scaled);
+            row.products[j].learn(product);
+        }
+    }
+    let mut at_z = vec![0.0; m];
+    for i in 0..m {
+        let Some(value) = values[i] else { continue };
+        let memory = &mut memory[i];
+        let [before, after] = ahead.map(|ahead| if has_slope[i] { value + slopes[i].dot(ahead) } else { value });
+        if memory.known > 0 {
+            memory.noise.learn(0.5 * (before - memory.predicted).powi(2));
+        }
+        (memory.value, memory.predicted) = (value, after);
+        memory.known += 1;
+        at_z[i] = before;
+        if has_slope[i] {
+            std::mem::swap(&mut memory.slope, &mut slopes[i]);
+            memory.slopes += 1;
+        }
+    }
+    // Rows push each other: the sum over those in play bounds the largest eigenvalue of the products (Gershgorin).
+    let in_play: Vec<bool> = (0..m).map(|i| memory[i].is_in_play(&rows[i])).collect();
+    for i in (0..m).filter(|&i| values[i].is_some()) {
+        let curvature: f64 = (0..m).filter(|&j| j == i || in_play[j]).map(|j| memory[i].products[j].mean.abs()).sum();
+        memory[i].control(&rows[i], at_z[i], curvature, force, size);
+    }
+}
+
+impl<V> RowMemory<V> {
+    /// A multiplier in a sample that knows the row, which stands for all between it and the last such one.
+    fn in_sample(&self, multiplier: f64, steps: u64) -> f64 {
+        if multiplier == 0.0 { 0.0 } else { multiplier * steps as f64 / self.known as f64 }
+    }
+    /// The factor of the row in the next sample that knows it, after so many steps.
+    pub fn force(&self, steps: u64) -> f64 {
+        self.in_sample(self.next, steps)
+    }
+    /// Sets μ for the next step, and λ. `curvature` is the change of c for a multiplier 1, in multiples of a.
+    fn control(&mut self, row: &IndexedRow, at_z: f64, curvature: f64, force: &RecentMean, size: f64) {
+        let share = self.known as f64 / force.count as f64;
+        let moved = size * curvature / share;
+        if !(moved > 0.0 && moved.is_finite()) {
+            return;
+        }
+        let (noise, walk) = (self.noise.mean, size * size * self.walk.mean / share);
+        // The steady gain of a Kalman filter of a walk with steps w that is seen with noise s.
+        let kalman = if noise > 0.0 { 2.0 / (1.0 + (1.0 + 4.0 * noise / walk).sqrt()) } else { 1.0 };
+        let rho = MARGIN * kalman;
+        self.offset.follow(OFFSET, at_z - self.value);
+        let value = at_z - self.offset.mean;
+        let most = MOST * (force.mean / curvature).sqrt();
+        let moved_to = |multiplier, gain| toward(multiplier, gain, value, row).clamp(-most, most);
+        self.next = moved_to(self.multiplier, rho / moved);
+        self.multiplier = moved_to(self.multiplier, INTEGRAL * rho * rho / moved);
+        self.mean.learn(self.next);
+    }
+}
