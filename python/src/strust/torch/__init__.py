@@ -15,5 +15,6 @@ from ._auto import Auto
 from ._constrained import ConstrainedAuto
 from ._constraints import Constraint, Sphere, Stiefel
 from ._region import STR, STRP
+from ._stratified import StratifiedBatches
 
-__all__ = ["STR", "STRP", "Auto", "ConstrainedAuto", "Constraint", "Sphere", "Stiefel"]
+__all__ = ["STR", "STRP", "Auto", "ConstrainedAuto", "Constraint", "Sphere", "Stiefel", "StratifiedBatches"]

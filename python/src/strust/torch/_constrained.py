@@ -75,12 +75,12 @@ class ConstrainedAuto(Auto):
     >>> for _ in range(2000):
     ...     noise = 0.1 * torch.randn(3, generator=generator)
     ...     def closure():
-    ...         loss = (w - torch.tensor([3.0, 1.0]) + noise[:2]).square().sum()
+    ...         loss = (w - torch.tensor([3.0, 2.0]) + noise[:2]).square().sum()
     ...         return loss, (w.mean() + noise[2]).reshape(1)
     ...     loss = opt.step(closure)
     >>> with opt.averaged():
     ...     [round(v, 1) for v in w.tolist()]
-    [2.0, 0.0]
+    [1.5, 0.5]
     """
 
     _carried: ClassVar[tuple[str, ...]] = (*Auto._carried, "_bounds", "_memories", "_further", "_feasible")
@@ -289,7 +289,10 @@ class ConstrainedAuto(Auto):
         return g if self._feasible is None else self._feasible.tangent(y, g, metric)
 
     def _restored(self, point: Tensor) -> Tensor:
-        return point if self._feasible is None else self._feasible.restore(point)
+        # A trial that cannot be restored has no finite loss, so it is rejected.
+        if self._feasible is not None and not self._feasible.restore(point):
+            point.fill_(math.nan)
+        return point
 
     # ---- state
 
@@ -309,7 +312,7 @@ class ConstrainedAuto(Auto):
         """z and x onto the constraints on parameters."""
         assert self._feasible is not None
         for name in ("z", "x"):
-            if not self._feasible.is_feasible(self._feasible.restore(self._vector[name])):
+            if not self._feasible.restore(self._vector[name]):
                 raise ValueError(
                     "ConstrainedAuto: no parameters that satisfy `constraints` were found from these; start closer to "
                     "them, for example with `torch.nn.init.orthogonal_`, and check that they do not contradict each "
@@ -338,7 +341,8 @@ class ConstrainedAuto(Auto):
         It is the change of the smallest mean loss if the bound moves by 1, with the sign of a loss that falls when an
         upper bound is raised. Waits for the device.
         """
-        self._ready()
+        if not self._held:
+            self._ready()
         return [row.mean.mean for row in self._multipliers.rows]
 
 
