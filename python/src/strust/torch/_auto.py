@@ -97,7 +97,7 @@ class Auto(TrialOptimizer):
     """
 
     _points: ClassVar[tuple[str, ...]] = ("x", "z", "start")
-    _memories: ClassVar[tuple[str, ...]] = ("gradient", "root")
+    _memories: tuple[str, ...] = ("gradient", "root")
     _initial: ClassVar[dict[str, float]] = learned.INITIAL
     _ranges: ClassVar[dict[str, Range]] = {
         "gamma": Range(0.0),

@@ -45,7 +45,7 @@ class TrialOptimizer(Optimizer):
 
     _points: ClassVar[tuple[str, ...]] = ("x",)
     """Vectors that begin at the parameters."""
-    _memories: ClassVar[tuple[str, ...]] = ()
+    _memories: tuple[str, ...] = ()
     """Vectors that begin at 0."""
     _initial: ClassVar[dict[str, float]] = {}
     """Numbers and their values at the start. The last two are counted here."""

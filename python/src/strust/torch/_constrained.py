@@ -17,7 +17,7 @@ from ._feasible import Feasible
 from ._flat import Flat
 from ._learned import CONSTANTS
 from ._multipliers import Measured, Multipliers
-from ._operations import copy_all, gradients, norm
+from ._operations import copy_all, gradients, norm, numbers, parts_of
 from ._reduce import ProcessGroup
 
 Bounds: TypeAlias = tuple[float | None, float | None]
@@ -83,6 +83,7 @@ class ConstrainedAuto(Auto):
     [1.5, 0.5]
     """
 
+    _accepted = 0.0
     _carried: ClassVar[tuple[str, ...]] = (*Auto._carried, "_bounds", "_memories", "_further", "_feasible")
 
     def __init__(
@@ -162,21 +163,21 @@ class ConstrainedAuto(Auto):
 
     def _parts(self, value: Any, flat: Flat) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """The loss, the rows and their rates, checked."""
-        loss, *others = cast(tuple[Any, ...], value) if isinstance(value, tuple) else (value,)
+        loss, *others = parts_of(value)
         loss, count = super()._value(loss, flat), len(self._bounds)
         if len(others) not in ((1, 2) if count else (0,)):
             wanted = "(loss, rows) or (loss, rows, rates)" if count else "the loss"
             raise ValueError(f"ConstrainedAuto: the closure returned {len(others) + 1} values; return {wanted}")
-        for given in others:
-            if not isinstance(given, Tensor) or not given.is_floating_point() or given.shape != (count,):
-                what = f"shape {tuple(given.shape)}" if isinstance(given, Tensor) else f"type {type(given).__name__}"
+        for one in others:
+            if not isinstance(one, Tensor) or not one.is_floating_point() or one.shape != (count,):
+                what = f"shape {tuple(one.shape)}" if isinstance(one, Tensor) else f"type {type(one).__name__}"
                 raise ValueError(
                     f"ConstrainedAuto: the closure returned rows of {what}, but `rows` has {count} bounds; return a "
                     "tensor with one real number for each, and NaN for a row that the batch does not know"
                 )
-            if given.device != flat.device:
+            if one.device != flat.device:
                 raise ValueError(
-                    f"ConstrainedAuto: the rows are on {given.device}, but the parameters are on {flat.device}"
+                    f"ConstrainedAuto: the rows are on {one.device}, but the parameters are on {flat.device}"
                 )
         rows, rates = [*others, None, None][:2]
         return loss, rows, rates
@@ -192,10 +193,10 @@ class ConstrainedAuto(Auto):
             # Row by row: the mean over the ranks that know it, and their share.
             table = torch.stack([torch.where(self._known, here, 0.0), self._known]).to(self._losses.dtype)
             self._reduce.losses(table)
-            values, shares, known = torch.stack([table[0] / table[1], table[1], self._known]).tolist()
-            self._values = values
-            sign = -1.0 if self.param_groups[0]["maximize"] else 1.0
-            forces = [sign * force for force in self._multipliers.forces()]
+            seen = numbers(torch.stack([table[0] / table[1], table[1], self._known]))
+            count = len(self._bounds)
+            self._values, shares, known = seen[:count], seen[count : 2 * count], seen[2 * count :]
+            forces = [self._sign * force for force in self._multipliers.forces()]
             self._forces = torch.tensor(forces, dtype=self._losses.dtype, device=flat.device)
             for i, row in enumerate(self._multipliers.rows):
                 if shares[i] > 0.0 and row.is_in_play:
@@ -229,6 +230,11 @@ class ConstrainedAuto(Auto):
         copy_all([v for v, _ in pairs], [g for _, g in pairs])
         return vector
 
+    @property
+    def _sign(self) -> float:
+        """−1 where the loss is maximized."""
+        return -1.0 if self.param_groups[0]["maximize"] else 1.0
+
     def _set_gradient(self, flat: Flat) -> None:
         flat.gradient.copy_(self._lagrangian_gradient)
 
@@ -243,7 +249,7 @@ class ConstrainedAuto(Auto):
 
     def _learn(self, flat: Flat) -> None:
         """Sets the multipliers of the next step from what this batch has shown."""
-        kind, number, g = self._losses.dtype, self._number, self._loss_gradient
+        kind, number, g = self._losses.dtype, self._number, self._sign * self._loss_gradient
         metric = self._metric(flat, self._vector["root"], number["accepted"])
         if self._feasible is not None:
             g, *slopes = (self._feasible.tangent(self._y, v, metric) for v in (g, *self._slopes.values()))
@@ -254,8 +260,8 @@ class ConstrainedAuto(Auto):
         head = (number["accepted"], number["size"], self._losses[0], norm(flat.gradient, dtype=kind))
         parts = [torch.stack(head), g @ (g / metric), moved @ ahead.T, last @ (moved / metric).T]
         # One copy from the device: the step waits for it.
-        numbers = torch.cat([part.reshape(-1).to(kind) for part in parts]).tolist()
-        accepted, size, loss, length, force, *rest = numbers
+        found = numbers(torch.cat([part.reshape(-1).to(kind) for part in parts]))
+        accepted, size, loss, length, force, *rest = found
         is_accepted, self._accepted = accepted > self._accepted, accepted
         is_finite = math.isfinite(loss + length) and not any(map(math.isinf, self._values))
         if not (accepted > 0.0 and is_finite and length > 0.0):
@@ -299,7 +305,8 @@ class ConstrainedAuto(Auto):
     def _built(self, flat: Flat) -> None:
         super()._built(flat)
         self._multipliers = Multipliers(self._bounds)
-        self._multipliers.load(self._rest.tolist()) if self._bounds else None
+        if self._bounds:
+            self._multipliers.load(numbers(self._rest))
         self._accepted = float(self._number["accepted"])
         if self._feasible is None:
             return
@@ -309,7 +316,7 @@ class ConstrainedAuto(Auto):
             self._vector["start"].copy_(self._vector["x"])
 
     def _restore_points(self) -> None:
-        """z and x onto the constraints on parameters."""
+        """Moves z and x onto the constraints on parameters."""
         assert self._feasible is not None
         for name in ("z", "x"):
             if not self._feasible.restore(self._vector[name]):

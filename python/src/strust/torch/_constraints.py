@@ -219,8 +219,8 @@ class Penalty:
             for p in chosen:
                 if id(p) not in index:
                     raise ValueError(
-                        f"{self._owner}: a constraint names a parameter of shape {tuple(p.shape)} that the optimizer does not "
-                        "train; pass it in `params`, and let it require a gradient"
+                        f"{self._owner}: a constraint names a parameter of shape {tuple(p.shape)} that the optimizer "
+                        "does not train; pass it in `params`, and let it require a gradient"
                     )
             one.check(chosen)
             self._bound.append(([index[id(p)] for p in chosen], one))

@@ -7,11 +7,11 @@ from torch import Tensor
 
 from ._constraints import Constraint, Penalty
 from ._flat import Flat
-from ._operations import norm
+from ._operations import norm, split
 
 NEWTON = 20
-"""At most this many Newton steps move a point onto the constraints. They converge quadratically: the points of a step need
-one or two of them, and a start that is far away needs more."""
+"""At most this many Newton steps move a point onto the constraints. They converge quadratically: the points of a step
+need one or two of them, and a start that is far away needs more."""
 
 
 class Joint:
@@ -39,7 +39,7 @@ class Joint:
     def _transposed(self, w: list[Tensor], y: Tensor) -> list[Tensor]:
         """Jᵀy."""
         sums = [torch.zeros_like(one) for one in w]
-        for (places, one), part in zip(self._parts, y.split(self._lengths), strict=True):
+        for (places, one), part in zip(self._parts, split(y, self._lengths), strict=True):
             for i, product in zip(places, one.transposed([w[i] for i in places], part), strict=True):
                 sums[i] += product
         return sums
@@ -85,7 +85,7 @@ class Joint:
                 return True
             for one, new in zip(w, nearer, strict=True):
                 one.copy_(new)
-        return violation <= near
+        return bool(violation <= near)
 
 
 class Feasible(Penalty):
@@ -114,7 +114,7 @@ class Feasible(Penalty):
         return metric
 
     def tangent(self, x: Tensor, g: Tensor, metric: Tensor) -> Tensor:
-        """g + Jᵀy, whose multipliers y solve J·D⁻¹(g + Jᵀy) = 0: along D⁻¹ of it, c does not change to first order."""
+        """The projection g + Jᵀy with J·D⁻¹(g + Jᵀy) = 0: along D⁻¹ of it, c does not change to first order."""
         result = g.clone()
         weights, gradients, metrics = self._flat.views(x), self._flat.views(result), self._flat.views(metric)
         with torch.autocast(self._flat.device.type, enabled=False):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from itertools import chain
 from random import Random
 
 import torch
 from torch import Tensor
 from torch.utils.data import Sampler
+
+from ._operations import numbers, split
 
 
 class StratifiedBatches(Sampler[list[int]]):
@@ -38,7 +41,7 @@ class StratifiedBatches(Sampler[list[int]]):
     """
 
     def __init__(self, groups: Sequence[Hashable] | Tensor, batch_size: int, *, seed: int = 0, start: int = 0) -> None:
-        labels: list[Hashable] = groups.tolist() if isinstance(groups, Tensor) else list(groups)
+        labels: list[Hashable] = [*numbers(groups)] if isinstance(groups, Tensor) else list(groups)
         for name, value, least in (("batch_size", batch_size, 1), ("seed", seed, 0), ("start", start, 0)):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"StratifiedBatches: `{name}` is a {type(value).__name__}; give an integer")
@@ -85,5 +88,7 @@ class StratifiedBatches(Sampler[list[int]]):
                 - (begin - 1 - comb).div(n, rounding_mode="floor")
             )
             order = items[torch.randperm(len(items), generator=generator)]
-            parts.append([part.tolist() for part in order[: int(places.sum())].split(places.tolist())])
-        return [sum(batch, []) for batch in zip(*parts, strict=True)]
+            parts.append(
+                [part.tolist() for part in split(order[: int(places.sum())], [int(p) for p in numbers(places)])]
+            )
+        return [list(chain.from_iterable(batch)) for batch in zip(*parts, strict=True)]
