@@ -256,9 +256,10 @@ class ConstrainedAuto(Auto):
             self._slopes = dict(zip(self._slopes, slopes, strict=True))
         last = torch.stack([self._vector[f"slope{i}"] for i in range(len(self._bounds))])
         moved = torch.stack([g, *self._slopes.values()])
+        scaled = moved / metric
         ahead = torch.stack([self._before, self._vector["z"] - self._y])
         head = (number["accepted"], number["size"], self._losses[0], norm(flat.gradient, dtype=kind))
-        parts = [torch.stack(head), g @ (g / metric), moved @ ahead.T, last @ (moved / metric).T]
+        parts = [torch.stack(head), (moved * scaled).sum(1, dtype=kind), moved @ ahead.T, last @ scaled.T]
         # One copy from the device: the step waits for it.
         found = numbers(torch.cat([part.reshape(-1).to(kind) for part in parts]))
         accepted, size, loss, length, force, *rest = found
@@ -266,17 +267,18 @@ class ConstrainedAuto(Auto):
         is_finite = math.isfinite(loss + length) and not any(map(math.isinf, self._values))
         if not (accepted > 0.0 and is_finite and length > 0.0):
             return
-        count = 1 + len(self._slopes)
-        products = [rest[k : k + count] for k in range(2 * count, len(rest), count)]
+        count = len(self._slopes)
+        squares, changes, products = rest[:count], rest[count + 2 : 3 * count + 2], rest[3 * count + 2 :]
         self._multipliers.learn(
             Measured(
                 values=self._values,
                 slopes=list(self._slopes),
-                before=rest[2 : 2 * count : 2],
-                after=rest[3 : 2 * count : 2],
+                before=changes[::2],
+                after=changes[1::2],
                 force=force,
-                walks=[row[0] for row in products],
-                products=[row[1:] for row in products],
+                squares=squares,
+                walks=products[:: count + 1],
+                products=[products[k + 1 : k + 1 + count] for k in range(0, len(products), count + 1)],
                 # A rejection has made it shorter.
                 size=size if is_accepted else size * CONSTANTS["SHRINK"],
             )

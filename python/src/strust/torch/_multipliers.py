@@ -55,8 +55,10 @@ class Row:
     def __init__(self, lower: float, upper: float, rows: int) -> None:
         self.lower, self.upper = lower, upper
         self.multiplier = self.next = self.known = self.value = self.predicted = self.slopes = 0.0
-        # The means of c(z) − c(y), of μ, of ½(c − predicted)², of (J_last·D⁻¹(g + Σλⱼ·Jⱼ))² and of J_last·D⁻¹Jⱼ.
-        self.offset, self.mean, self.noise, self.walk = RecentMean(), RecentMean(), RecentMean(), RecentMean()
+        # The means of c(z) − c(y), of μ, of ½(c − predicted)², of (J_last·D⁻¹(g + Σλⱼ·Jⱼ))², of J·D⁻¹J with the
+        # noise of J, and of J_last·D⁻¹Jⱼ.
+        self.offset, self.mean, self.noise = RecentMean(), RecentMean(), RecentMean()
+        self.walk, self.square = RecentMean(), RecentMean()
         self.products = [RecentMean() for _ in range(rows)]
 
     @property
@@ -69,6 +71,12 @@ class Row:
     def in_batch(self, multiplier: float, steps: float) -> float:
         """A multiplier in a batch that knows the row, which stands for all between it and the last such one."""
         return multiplier * steps / self.known if multiplier != 0.0 else 0.0
+
+    def own_product(self, own: int) -> float:
+        """J·D⁻¹J without the noise of J, but at least its error: few products of noisy slopes may be 0 in the mean."""
+        product = self.products[own]
+        error = min(math.sqrt(QUARTER / product.count), 1.0) if product.count > 0.0 else 1.0
+        return max(product.mean, self.square.mean * error)
 
     def control(self, at_z: float, curvature: float, force: RecentMean, size: float) -> None:
         """Sets μ and λ. `curvature` is the change of c for a multiplier 1, in multiples of the step size a."""
@@ -108,6 +116,8 @@ class Measured(NamedTuple):
     """The same with z after the step."""
     force: float
     """gᵀD⁻¹g, with the gradient g of the loss."""
+    squares: list[float]
+    """J·D⁻¹J of each slope."""
     walks: list[float]
     """J_last·D⁻¹g of each row."""
     products: list[list[float]]
@@ -133,13 +143,13 @@ class Multipliers:
     @staticmethod
     def length(rows: int) -> int:
         """How many numbers there are."""
-        return 2 + rows * (len(Row.NUMBERS) + 2 * (4 + rows)) if rows else 0
+        return 2 + rows * (len(Row.NUMBERS) + 2 * (5 + rows)) if rows else 0
 
     def _places(self) -> Iterator[tuple[object, str]]:
         means = [self.force]
         for row in self.rows:
             yield from ((row, name) for name in Row.NUMBERS)
-            means += [row.offset, row.mean, row.noise, row.walk, *row.products]
+            means += [row.offset, row.mean, row.noise, row.walk, row.square, *row.products]
         for mean in means:
             yield from ((mean, "mean"), (mean, "count"))
 
@@ -170,6 +180,8 @@ class Multipliers:
             if i in m.slopes or row.next != 0.0:
                 for j, product in zip(m.slopes, m.products[i], strict=True):
                     row.products[j].learn(product)
+        for j, square in zip(m.slopes, m.squares, strict=True):
+            self.rows[j].square.learn(square)
         ahead = dict(zip(m.slopes, zip(m.before, m.after, strict=True), strict=True))
         at_z = [0.0] * len(self.rows)
         known = [i for i, value in enumerate(m.values) if not math.isnan(value)]
@@ -185,6 +197,6 @@ class Multipliers:
         # Rows push each other: the sum over those in play bounds the largest eigenvalue of the products (Gershgorin).
         in_play = [row.is_in_play for row in self.rows]
         for i in known:
-            products = self.rows[i].products
-            curvature = sum(abs(p.mean) for j, p in enumerate(products) if j == i or in_play[j])
-            self.rows[i].control(at_z[i], curvature, self.force, m.size)
+            row = self.rows[i]
+            others = sum(abs(p.mean) for j, p in enumerate(row.products) if j != i and in_play[j])
+            row.control(at_z[i], row.own_product(i) + others, self.force, m.size)
