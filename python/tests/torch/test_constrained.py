@@ -80,7 +80,7 @@ class Credit:
 PROBLEMS = {
     "two bounds": Credit(),
     "equality": Credit(bounds=((0.0, 0.0),)),
-    "three groups": Credit(shares=(0.4, 0.3, 0.3), pairs=((0, 1), (1, 2), (0, 2)), bounds=((-0.03, 0.03),) * 3),
+    "three groups": Credit(shares=(0.4, 0.3, 0.3), pairs=((0, 1), (1, 2)), bounds=((-0.03, 0.03),) * 2),
     "a group of 4 %": Credit(shares=(0.96, 0.04), bounds=((-0.05, 0.05),)),
 }
 
