@@ -16,7 +16,7 @@ from ._constraints import Constraints
 from ._feasible import Feasible
 from ._flat import Flat
 from ._learned import CONSTANTS
-from ._multipliers import Measured, Multipliers
+from ._multipliers import Measured, Multipliers, share
 from ._operations import copy_all, gradients, norm, numbers, parts_of
 from ._reduce import ProcessGroup
 
@@ -254,12 +254,12 @@ class ConstrainedAuto(Auto):
         if self._feasible is not None:
             g, *slopes = (self._feasible.tangent(self._y, v, metric) for v in (g, *self._slopes.values()))
             self._slopes = dict(zip(self._slopes, slopes, strict=True))
-        last = torch.stack([self._vector[f"slope{i}"] for i in range(len(self._bounds))])
+        means = torch.stack([self._vector[f"slope{i}"] for i in range(len(self._bounds))])
         moved = torch.stack([g, *self._slopes.values()])
         scaled = moved / metric
         ahead = torch.stack([self._before, self._vector["z"] - self._y])
         head = (number["accepted"], number["size"], self._losses[0], norm(flat.gradient, dtype=kind))
-        parts = [torch.stack(head), (moved * scaled).sum(1, dtype=kind), moved @ ahead.T, last @ scaled.T]
+        parts = [torch.stack(head), (moved * scaled).sum(1, dtype=kind), means @ ahead.T, means @ scaled.T]
         # One copy from the device: the step waits for it.
         found = numbers(torch.cat([part.reshape(-1).to(kind) for part in parts]))
         accepted, size, loss, length, force, *rest = found
@@ -268,7 +268,8 @@ class ConstrainedAuto(Auto):
         if not (accepted > 0.0 and is_finite and length > 0.0):
             return
         count = len(self._slopes)
-        squares, changes, products = rest[:count], rest[count + 2 : 3 * count + 2], rest[3 * count + 2 :]
+        ends = count + 2 * len(self._bounds)
+        squares, changes, products = rest[:count], rest[count:ends], rest[ends:]
         self._multipliers.learn(
             Measured(
                 values=self._values,
@@ -284,7 +285,8 @@ class ConstrainedAuto(Auto):
             )
         )
         for i, slope in self._slopes.items():
-            self._vector[f"slope{i}"].copy_(slope)
+            weight = share(self._multipliers.rows[i].slopes)
+            self._vector[f"slope{i}"].mul_(1.0 - weight).add_(slope, alpha=weight)
         self._rest.copy_(torch.tensor(self._multipliers.numbers(), dtype=kind))
 
     # ---- constraints on parameters

@@ -184,7 +184,9 @@ class Penalty:
         self._wanted: list[tuple[Sequence[Tensor] | None, Constraint]] = []
         self._read(constraints)
         if not self._wanted:
-            raise ValueError(f"{owner}: there is no constraint; use STR or Auto, or name one: `constraints={{weight: 'stiefel'}}`")
+            raise ValueError(
+                f"{owner}: there is no constraint; use STR or Auto, or name one: `constraints={{weight: 'stiefel'}}`"
+            )
 
     def _read(self, constraints: Any) -> None:
         if isinstance(constraints, Mapping):

@@ -10,12 +10,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-MARGIN = 0.5
-"""The gain of the loop, in multiples of a Kalman filter's: it sees a violation one step late."""
 INTEGRAL = 0.25
 """The integral's share of the gain, in multiples of ρ: with it, the loop is critically damped."""
-OFFSET = 2.0
-"""How fast the offset follows, as `QUARTER`."""
 MOST = 3.0
 """A multiplier is at most this multiple of the one that balances the largest force of the loss."""
 NEAR = 2.0
@@ -24,21 +20,26 @@ QUARTER = 4.0
 """Means are over about the last quarter of the values: 1 over this."""
 
 
+def share(count: float) -> float:
+    """The weight of the n-th value in such a mean."""
+    return QUARTER / (count + QUARTER - 1.0)
+
+
 class RecentMean:
-    """A mean that forgets."""
+    """A mean over about the last quarter of the values."""
 
     def __init__(self) -> None:
         self.mean = 0.0
         self.count = 0.0
 
-    def learn(self, value: float, power: float = QUARTER) -> None:
-        """Adds a value with the share p/(n + p − 1)."""
+    def learn(self, value: float) -> None:
+        """Adds a value."""
         self.count += 1.0
-        self.mean += power / (self.count + power - 1.0) * (value - self.mean)
+        self.mean += share(self.count) * (value - self.mean)
 
 
 class Row:
-    """What the steps have learned about lower ≤ c ≤ upper. Its slope J is a vector of the optimizer.
+    """What the steps have learned about lower ≤ c ≤ upper. J̄, the mean of its slopes J, is a vector of the optimizer.
 
     Parameters
     ----------
@@ -55,10 +56,8 @@ class Row:
     def __init__(self, lower: float, upper: float, rows: int) -> None:
         self.lower, self.upper = lower, upper
         self.multiplier = self.next = self.known = self.value = self.predicted = self.slopes = 0.0
-        # The means of c(z) − c(y), of μ, of ½(c − predicted)², of (J_last·D⁻¹(g + Σλⱼ·Jⱼ))², of J·D⁻¹J with the
-        # noise of J, and of J_last·D⁻¹Jⱼ.
-        self.offset, self.mean, self.noise = RecentMean(), RecentMean(), RecentMean()
-        self.walk, self.square = RecentMean(), RecentMean()
+        # The means of μ, of ½(c − predicted)², of (J̄·D⁻¹(g + Σλⱼ·Jⱼ))², of J·D⁻¹J with its noise, and of J̄·D⁻¹Jⱼ.
+        self.mean, self.noise, self.walk, self.square = RecentMean(), RecentMean(), RecentMean(), RecentMean()
         self.products = [RecentMean() for _ in range(rows)]
 
     @property
@@ -78,7 +77,7 @@ class Row:
         error = min(math.sqrt(QUARTER / product.count), 1.0) if product.count > 0.0 else 1.0
         return max(product.mean, self.square.mean * error)
 
-    def control(self, at_z: float, curvature: float, force: RecentMean, size: float) -> None:
+    def control(self, curvature: float, force: RecentMean, size: float) -> None:
         """Sets μ and λ. `curvature` is the change of c for a multiplier 1, in multiples of the step size a."""
         share = self.known / force.count
         moved = size * curvature / share
@@ -86,20 +85,18 @@ class Row:
             return
         walk, noise = size * size * self.walk.mean / share, 4.0 * self.noise.mean
         ratio = 0.0 if noise == 0.0 else noise / walk if walk > 0.0 else math.inf
-        # 2/(1 + √(1 + 4s²/w²)) is the steady gain of a Kalman filter of a walk with steps w that is seen with noise s.
-        rho = MARGIN * 2.0 / (1.0 + math.sqrt(1.0 + ratio))
-        self.offset.learn(at_z - self.value, OFFSET)
-        value = at_z - self.offset.mean
+        # ρ is the steady gain of a Kalman filter of a walk with steps w that is seen with noise s.
+        rho = 2.0 / (1.0 + math.sqrt(1.0 + ratio))
         most = MOST * math.sqrt(force.mean / curvature)
         gains = (rho / moved, INTEGRAL * rho * rho / moved)
-        self.next, self.multiplier = (max(-most, min(self._toward(gain, value), most)) for gain in gains)
+        self.next, self.multiplier = (max(-most, min(self._toward(gain), most)) for gain in gains)
         self.mean.learn(self.next)
 
-    def _toward(self, gain: float, value: float) -> float:
+    def _toward(self, gain: float) -> float:
         """λ + gain·(the violation) for an equality; between the bounds λ goes back to 0 and keeps its sign."""
         if not 0.0 < gain < math.inf:
             return self.multiplier
-        moved = self.multiplier + gain * value
+        moved = self.multiplier + gain * self.predicted
         return moved - max(gain * self.lower, min(moved, gain * self.upper))
 
 
@@ -111,7 +108,7 @@ class Measured(NamedTuple):
     slopes: list[int]
     """The rows whose slope was measured."""
     before: list[float]
-    """J(z − y) of each slope, with z before the step."""
+    """J̄(z − y) of each row, with z before the step and J̄ before this batch."""
     after: list[float]
     """The same with z after the step."""
     force: float
@@ -119,9 +116,9 @@ class Measured(NamedTuple):
     squares: list[float]
     """J·D⁻¹J of each slope."""
     walks: list[float]
-    """J_last·D⁻¹g of each row."""
+    """J̄·D⁻¹g of each row."""
     products: list[list[float]]
-    """J_last·D⁻¹Jⱼ of each row, for each slope j."""
+    """J̄·D⁻¹Jⱼ of each row, for each slope j."""
     size: float
     """a"""
 
@@ -143,13 +140,13 @@ class Multipliers:
     @staticmethod
     def length(rows: int) -> int:
         """How many numbers there are."""
-        return 2 + rows * (len(Row.NUMBERS) + 2 * (5 + rows)) if rows else 0
+        return 2 + rows * (len(Row.NUMBERS) + 2 * (4 + rows)) if rows else 0
 
     def _places(self) -> Iterator[tuple[object, str]]:
         means = [self.force]
         for row in self.rows:
             yield from ((row, name) for name in Row.NUMBERS)
-            means += [row.offset, row.mean, row.noise, row.walk, row.square, *row.products]
+            means += [row.mean, row.noise, row.walk, row.square, *row.products]
         for mean in means:
             yield from ((mean, "mean"), (mean, "count"))
 
@@ -182,15 +179,15 @@ class Multipliers:
                     row.products[j].learn(product)
         for j, square in zip(m.slopes, m.squares, strict=True):
             self.rows[j].square.learn(square)
-        ahead = dict(zip(m.slopes, zip(m.before, m.after, strict=True), strict=True))
-        at_z = [0.0] * len(self.rows)
         known = [i for i, value in enumerate(m.values) if not math.isnan(value)]
         for i in known:
             row, value = self.rows[i], m.values[i]
-            before, after = ahead.get(i, (0.0, 0.0))
-            at_z[i] = value + before
+            # The mean slope is independent of the batch, and the step is not. So this is c at z without bias, also
+            # after the step.
+            has_mean = i in m.slopes and row.slopes > 0.0
+            before, after = (m.before[i], m.after[i]) if has_mean else (0.0, 0.0)
             if row.known > 0.0:
-                row.noise.learn(0.5 * (at_z[i] - row.predicted) ** 2)
+                row.noise.learn(0.5 * (value + before - row.predicted) ** 2)
             row.value, row.predicted = value, value + after
             row.known += 1.0
             row.slopes += i in m.slopes
@@ -199,4 +196,4 @@ class Multipliers:
         for i in known:
             row = self.rows[i]
             others = sum(abs(p.mean) for j, p in enumerate(row.products) if j != i and in_play[j])
-            row.control(at_z[i], row.own_product(i) + others, self.force, m.size)
+            row.control(row.own_product(i) + others, self.force, m.size)
