@@ -211,7 +211,12 @@ impl Sampler for Epochs {
         check_terms(self.terms(), terms)?;
         let in_strata: usize = self.strata.iter().map(Vec::len).sum();
         if !self.strata.is_empty() && in_strata != terms {
-            return Err(out_of_range("epoch sampler", "strata", in_strata, format!("one for each of the {terms} terms")));
+            return Err(out_of_range(
+                "epoch sampler",
+                "strata",
+                in_strata,
+                format!("one for each of the {terms} terms"),
+            ));
         }
         check_batch("epoch sampler", terms, self.batch)
     }
@@ -360,6 +365,35 @@ mod tests {
             order.sort_unstable();
             assert_eq!(order, (0..23).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn a_stratified_pass_is_a_new_permutation_with_every_stratum_in_every_batch() {
+        // 6, 30 and 64 of 100 terms, in 5 batches.
+        let strata: Vec<usize> = (0..100).map(|i| if i < 6 { 7 } else { usize::from(i < 36) }).collect();
+        let make = || Epochs::new(100, 20, 3).unwrap().stratified(&strata);
+        let (mut sampler, mut passes) = (make(), Vec::new());
+        for epoch in 0..40 {
+            let mut seen = Vec::new();
+            for k in 5 * epoch..5 * (epoch + 1) {
+                let sample = drawn(&mut sampler, k);
+                assert_eq!(drawn(&mut make(), k), sample, "sample {k} of a fresh sampler");
+                for (stratum, share) in [(7, 1.2), (1, 6.0), (0, 12.8)] {
+                    let members = sample.indices().iter().filter(|&&i| strata[i] == stratum).count() as f64;
+                    assert!((members - share).abs() < 2.0 && members > 0.0, "{members} of {stratum} in sample {k}");
+                }
+                seen.extend_from_slice(sample.indices());
+            }
+            passes.push(seen.clone());
+            seen.sort_unstable();
+            assert_eq!(seen, (0..100).collect::<Vec<_>>());
+        }
+        assert_ne!(passes[0], passes[1]);
+        // Over many passes, a term is in each batch equally often.
+        let first = (0..4000).filter(|k| drawn(&mut sampler, 5 * k).indices().contains(&50)).count();
+        assert!((700..900).contains(&first), "{first} of 4000");
+        let error = Epochs::new(100, 20, 3).unwrap().stratified(&strata[1..]).check(100).unwrap_err().to_string();
+        assert_eq!(error, "epoch sampler: `strata` is 99, but must be one for each of the 100 terms");
     }
 
     #[test]

@@ -80,7 +80,7 @@ class Credit:
 PROBLEMS = {
     "two bounds": Credit(),
     "equality": Credit(bounds=((0.0, 0.0),)),
-    "three groups": Credit(shares=(0.4, 0.3, 0.3), pairs=((0, 1), (1, 2)), bounds=((-0.03, 0.03),) * 2),
+    "three groups": Credit(shares=(0.4, 0.3, 0.3), pairs=((0, 1), (1, 2), (0, 2)), bounds=((-0.03, 0.03),) * 3),
     "a group of 4 %": Credit(shares=(0.96, 0.04), bounds=((-0.05, 0.05),)),
 }
 
@@ -94,7 +94,7 @@ def solved(request):
     return problem, free.optimum(), problem.optimum()
 
 
-@pytest.mark.parametrize("start", [0.0, 1.5], ids=["feasible", "infeasible"])
+@pytest.mark.parametrize("start", [0.0, 3.0], ids=["feasible", "infeasible"])
 def test_the_answer_is_near_the_optimum_on_all_terms(solved, start):
     problem, (least, unfair), (best, _) = solved
     starts = problem.violation(torch.full((4,), start, dtype=torch.float64))

@@ -64,7 +64,11 @@ impl<S: Objective, T: Objective<Point = S::Point>> Expectation<S, T> {
         let groups: Vec<(f64, (f64, f64))> = groups.collect();
         let measured = |IndexedRow { weights, lower, upper }: &IndexedRow| MeasuredRow {
             value: weights.iter().map(|&(group, weight)| weight * groups[group].1.0).sum(),
-            standard_error: weights.iter().map(|&(group, weight)| weight * weight * groups[group].1.1).sum::<f64>().sqrt(),
+            standard_error: weights
+                .iter()
+                .map(|&(group, weight)| weight * weight * groups[group].1.1)
+                .sum::<f64>()
+                .sqrt(),
             smooth: weights.iter().map(|&(group, weight)| weight * groups[group].0).sum(),
             lower: *lower,
             upper: *upper,
@@ -76,7 +80,7 @@ impl<S: Objective, T: Objective<Point = S::Point>> Expectation<S, T> {
     fn evaluate_all(&mut self, x: &S::Point, mut slopes: Option<&mut [S::Point]>) -> Vec<Evaluation> {
         let Self { score, groups, rows, part, .. } = self;
         let mut values = vec![Evaluation { value: 0.0, rounding: 0.0 }; rows.len()];
-        slopes.iter_mut().for_each(|slopes| slopes.iter_mut().for_each(Vector::set_zero));
+        slopes.iter_mut().flat_map(|slopes| slopes.iter_mut()).for_each(Vector::set_zero);
         let mut scratch = slopes.is_some().then(|| x.zeros_like());
         let all = Sample::range(0..0);
         for (index, group) in groups.iter().enumerate() {
@@ -127,7 +131,7 @@ impl<'a, S: Objective, T: Objective<Point = S::Point>> RowsOnAllTerms<'a, S, T> 
     pub fn new(expectation: &'a mut Expectation<S, T>, shifts: &[f64]) -> Self {
         let mut sides = Vec::new();
         for (row, (IndexedRow { lower, upper, .. }, shift)) in expectation.rows.iter().zip(shifts).enumerate() {
-            if lower == upper {
+            if lower >= upper {
                 sides.push(RowSide { row, sign: 1.0, bound: upper + shift, sense: Sense::Equal });
                 continue;
             }
@@ -149,7 +153,8 @@ impl<'a, S: Objective, T: Objective<Point = S::Point>> RowsOnAllTerms<'a, S, T> 
 
     fn slopes(&mut self, x: &S::Point) -> &[S::Point] {
         if !self.slopes.as_ref().is_some_and(|(at, _)| same(at, x)) {
-            let (_, mut slopes) = self.slopes.take().unwrap_or_else(|| (x.clone(), vec![x.zeros_like(); self.expectation.len()]));
+            let (_, mut slopes) =
+                self.slopes.take().unwrap_or_else(|| (x.clone(), vec![x.zeros_like(); self.expectation.len()]));
             self.expectation.evaluate_all(x, Some(&mut slopes));
             self.slopes = Some((x.clone(), slopes));
         }
@@ -168,9 +173,9 @@ impl<'a, S: Objective, T: Objective<Point = S::Point>> RowsOnAllTerms<'a, S, T> 
     }
 }
 
-/// Whether two points are equal.
+/// Whether two points have the same bits.
 fn same<V: Vector>(a: &V, b: &V) -> bool {
-    (0..a.dimension()).all(|i| a.component(i) == b.component(i))
+    (0..a.dimension()).all(|i| a.component(i).to_bits() == b.component(i).to_bits())
 }
 
 impl<S: Objective, T: Objective<Point = S::Point>> Constraint for RowsOnAllTerms<'_, S, T> {

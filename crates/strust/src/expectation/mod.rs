@@ -11,8 +11,8 @@
 mod all_terms;
 mod row;
 
-pub(crate) use all_terms::RowsOnAllTerms;
 pub use all_terms::MeasuredRow;
+pub(crate) use all_terms::RowsOnAllTerms;
 pub use row::{MeanRow, Members};
 
 use crate::{
@@ -177,7 +177,15 @@ impl<S: Objective, T: Objective<Point = S::Point>> Expectation<S, T> {
     pub(crate) fn rates(&mut self, x: &S::Point, sample: &Sample) -> Option<Vec<Option<Evaluation>>> {
         let Self { rate, groups, rows, part, .. } = self;
         let rate = rate.as_mut()?;
-        Some(over_groups(groups, rows, part, sample, |_| true, None::<RowSlopes<'_, S::Point>>, |part, _| rate.value(x, part)))
+        Some(over_groups(
+            groups,
+            rows,
+            part,
+            sample,
+            |_| true,
+            None::<RowSlopes<'_, S::Point>>,
+            |part, _| rate.value(x, part),
+        ))
     }
 }
 
@@ -199,8 +207,7 @@ fn over_groups<V: Vector>(
     mut slopes: Option<RowSlopes<'_, V>>,
     mut mean: impl FnMut(&Sample, Option<&mut V>) -> Evaluation,
 ) -> Vec<Option<Evaluation>> {
-    let present: Vec<bool> =
-        groups.iter().map(|group| sample.indices().iter().any(|&i| group.contains(i))).collect();
+    let present: Vec<bool> = groups.iter().map(|group| sample.indices().iter().any(|&i| group.contains(i))).collect();
     let known = |(i, row): (usize, &IndexedRow)| {
         let zero = Evaluation { value: 0.0, rounding: 0.0 };
         (needed(i) && row.weights.iter().all(|&(group, _)| present[group])).then_some(zero)

@@ -90,7 +90,8 @@ impl MeanRow {
     pub(super) fn check(&self, terms: usize) -> Result<(), Error> {
         let Self { parts, lower, upper } = self;
         if lower.is_nan() || upper.is_nan() || lower > upper || !(lower.is_finite() || upper.is_finite()) {
-            let allowed = "a finite bound, and at most one below and one above: use at_most, at_least, between or equal_to";
+            let allowed =
+                "a finite bound, and at most one below and one above: use at_most, at_least, between or equal_to";
             return Err(out_of_range("mean row", "bounds", format!("[{lower}, {upper}]"), allowed));
         }
         for (weight, group) in parts {

@@ -27,9 +27,7 @@ pub use any::{AnyMethod, AnyState};
 pub use auto::{Auto, AutoConfig, AutoParts, AutoState};
 pub use averaged::{Averaged, AveragedConfig, AveragedState};
 pub use controller::Learned;
-pub use in_expectation::{
-    ExpectationEnd, InExpectation, InExpectationState, InnerMethod, RecentMean, RowMemory,
-};
+pub use in_expectation::{ExpectationEnd, InExpectation, InExpectationState, InnerMethod, RecentMean, RowMemory};
 pub use str_limited_memory::{StrLbfgs, StrLbfgsConfig, StrLimitedMemoryState, StrLsr1, StrLsr1Config};
 pub use str_newton::{StrNewton, StrNewtonConfig, StrNewtonState};
 pub use str_p::{StrP, StrPConfig};

@@ -50,6 +50,7 @@ pub use share::RowShare;
 pub use threads::{ThreadRank, on_threads};
 
 use crate::Error;
+use std::cell::RefCell;
 
 /// Gives a slice to a sum: the numbers of this rank, and the place for those of all.
 pub type GiveSlice<'g, 'a> = dyn FnMut(&'a [f64], &'a mut [f64]) + 'g;
@@ -119,6 +120,28 @@ impl<G: Group + ?Sized> Group for &mut G {
     }
     fn broadcast(&mut self, bytes: &mut Vec<u8>) -> Result<(), Error> {
         (**self).broadcast(bytes)
+    }
+}
+
+/// A group that several objectives share, such as a loss and a score, one collective after the other.
+impl<G: Group + ?Sized> Group for &RefCell<G> {
+    fn rank(&self) -> usize {
+        self.borrow().rank()
+    }
+    fn size(&self) -> usize {
+        self.borrow().size()
+    }
+    fn sum(&mut self, numbers: &mut [f64]) -> Result<(), Error> {
+        self.borrow_mut().sum(numbers)
+    }
+    fn sum_in_slices(&mut self, work: &mut InSlices<'_, '_>) -> Result<(), Error> {
+        self.borrow_mut().sum_in_slices(work)
+    }
+    fn gather(&mut self, numbers: &[f64], all: &mut Vec<f64>) -> Result<(), Error> {
+        self.borrow_mut().gather(numbers, all)
+    }
+    fn broadcast(&mut self, bytes: &mut Vec<u8>) -> Result<(), Error> {
+        self.borrow_mut().broadcast(bytes)
     }
 }
 

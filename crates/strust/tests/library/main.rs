@@ -9,6 +9,7 @@ mod convergence;
 mod derivatives;
 mod diagnostics;
 mod exchange;
+mod expectation;
 mod formulas;
 mod golden;
 mod limited_memory;

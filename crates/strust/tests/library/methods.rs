@@ -11,7 +11,8 @@ use std::{
 use strust::{
     ErrorKind,
     constraints::{Affine, ConstraintWrapper, Manifold, Retraction, Sphere, Stiefel},
-    methods::{Averaged, StrLbfgs, StrLbfgsConfig, StrLsr1, StrLsr1Config, StrNewton, StrNewtonConfig},
+    expectation::{Expectation, MeanRow, Members},
+    methods::{Averaged, InExpectation, StrLbfgs, StrLbfgsConfig, StrLsr1, StrLsr1Config, StrNewton, StrNewtonConfig},
     objective::{Counted, Evaluations},
     prelude::*,
     radius::Verdict,
@@ -411,6 +412,12 @@ fn schedule_free_plus() -> ScheduleFreePlusConfig {
         ..Default::default()
     }
 }
+/// A row that binds and one over a group that some samples do not know.
+fn mean_rows() -> Expectation<Targets<Vec<f64>>> {
+    let (first, last) = (Members::new(TERMS, |i| i < 9), Members::new(TERMS, |i| i > 10));
+    let rows = vec![MeanRow::mean(&first).equal_to(3.0), MeanRow::difference(&last, &first).between(-0.1, 0.1)];
+    Expectation::new(Targets::random(4, TERMS, &[7], 0.5, 0.2), rows).unwrap()
+}
 fn affine() -> Affine<Vec<f64>> {
     Affine::new(vec![normal(20, &[7]), normal(21, &[7])], vec![0.5, -1.0]).unwrap()
 }
@@ -428,6 +435,8 @@ contract! {
     auto_in_f32: singles(), Auto::default(), normal(9, &[7]), vec![0.0; 8];
     auto_over_matrices: matrices(), Auto::default(), frame(), normal(9, &[2, 6]);
     auto_averaged_again: vectors(), Averaged::of(Auto::default()), at(), vec![0.0; 8];
+    in_expectation: vectors(), InExpectation::new(mean_rows()), at(), vec![0.0; 8];
+    in_expectation_with_exact_rows: vectors(), InExpectation::around(StrSqp::new(StrSqpConfig::default(), affine()).unwrap(), mean_rows()), at(), vec![0.0; 8];
     str_on_targets: vectors(), Str::new(StrConfig::default()).unwrap(), at(), vec![0.0; 8];
     str_on_least_squares: squares(), Str::new(StrConfig::default()).unwrap(), at(), vec![0.0; 8];
     str_in_f32: singles(), Str::new(StrConfig::default()).unwrap(), normal(9, &[7]), vec![0.0; 8];

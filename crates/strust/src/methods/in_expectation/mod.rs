@@ -6,8 +6,8 @@ mod multipliers;
 
 pub use inner::InnerMethod;
 use lagrangian::{BatchLagrangian, SeenParts, Tilted};
-pub use multipliers::{RecentMean, RowMemory};
 use multipliers::{MeasuredStep, learn};
+pub use multipliers::{RecentMean, RowMemory};
 
 use super::{Auto, Certificate, Measurement, Method, State, StrSqpState};
 use crate::{
@@ -22,8 +22,48 @@ use crate::{
     vector::{Elementwise, Vector},
 };
 
-/// Minimizes f(x) under rows that are expectations: lower ≤ E c(x) ≤ upper, both known on mini-batches only. There is
-/// nothing to tune.
+/// Minimizes f(x) subject to rows that are [expectations](crate::expectation): lower ≤ E c(x) ≤ upper, where f and c are
+/// known on mini-batches only. There is no setting.
+///
+/// The inner method, [`Auto`], makes its steps on f + Σ (μᵢ/qᵢ)cᵢ of the mini-batch, and its trial is judged by the same
+/// function. qᵢ is the share of the samples that know row i: those with a member of each of its groups. μ is fixed before
+/// the sample is seen, so its error is independent of the sample. With J = ∇c and Auto's z, y, D and a, a step then learns
+///
+/// ```text
+/// e = c(y) + J̄(z' − y)                 c at z', after the step; J̄ is the mean of the slopes J before this sample
+/// K = Σⱼ |mean of J̄·aD⁻¹Jⱼ|/q          how far a multiplier of 1 moves c in a step
+/// s² = mean of ½(c(y) + J̄(z − y) − e_last)²
+/// w² = mean of (J̄·aD⁻¹(g + Jᵀλ))²/q
+/// ρ = 2/(1 + √(1 + 4s²/w²))            the gain of a Kalman filter for steps w that are seen with noise s
+/// μ = λ + ρ·(violation of e)/K;   λ ← λ + ¼ρ²·(violation of e)/K
+/// |μ|, |λ| ≤ 3√(mean of g·aD⁻¹g/K)
+/// ```
+///
+/// J̄ is independent of the sample, so e and K have no bias. Means are over the last quarter of the values. All of it is
+/// free of the units of f, of each row and of x. docs/constraints.md explains each line. A step costs a value of each row
+/// on its groups; a row that is near its bound or has a multiplier costs a gradient in place of this value, and a value at
+/// the trial.
+///
+/// The answer x, an average, is close to the rows. [`Self::finish`] puts it on them.
+///
+/// ```
+/// use strust::{expectation::{constraint_from_terms, MeanRow, Members}, methods::InExpectation, prelude::*};
+/// // Two branches want 0…9 and 10…19. The first may get at most 2 less than the second.
+/// let mut f = from_terms(20, |i, x: &Vec<f64>, g| {
+///     let r = x[i / 10] - i as f64;
+///     g[i / 10] += r;
+///     0.5 * r * r
+/// });
+/// let (first, second) = (Members::new(20, |i| i < 10), Members::new(20, |i| i >= 10));
+/// let row = MeanRow::difference(&second, &first).at_most(2.0);
+/// let score = |i: usize, x: &Vec<f64>, g: &mut Vec<f64>| { g[i / 10] += 1.0; x[i / 10] };
+/// let mut method = InExpectation::new(constraint_from_terms(20, score, vec![row])?);
+/// let report = minimize(&mut f).method(&mut method).batch(4).stop(Stop::epochs(200)).start(vec![0.0; 2])?;
+/// assert!((report.point()[1] - report.point()[0] - 2.0).abs() < 0.2);
+/// let end = method.finish(&mut f, &report.state, 20)?; // at most 20 steps on all terms
+/// assert!((end.state.point()[0] - 8.5).abs() < 1e-6 && (end.rows[0].value - 2.0).abs() < 1e-9);
+/// # Ok::<(), strust::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct InExpectation<S: Objective, T = S, I = Auto<<S as Objective>::Point>> {
     rows: Expectation<S, T>,
@@ -55,7 +95,11 @@ where
         &mut self.rows
     }
 
-    /// Puts the answer of a run on the rows, by at most so many steps on all terms.
+    /// Puts the answer of a run on the rows, by at most so many steps of [`StrSqp`](super::StrSqp) on all terms, and
+    /// certifies it. It ends earlier with a verdict such as converged or infeasible. Each step costs a pass or two.
+    ///
+    /// If the rows have a true rate, its steps keep the smooth rows, shifted by the difference of both at the answer of the
+    /// run. The result has both.
     pub fn finish<F: Objective<Point = S::Point>>(
         &mut self,
         f: &mut F,
@@ -97,11 +141,7 @@ pub struct InExpectationState<I, V> {
 
 impl<I: Save, V: Vector> Save for InExpectationState<I, V> {
     fn save(&self) -> Saved {
-        Saved::map([
-            ("inner", self.inner.save()),
-            ("force", self.force.save()),
-            ("rows", self.rows.save()),
-        ])
+        Saved::map([("inner", self.inner.save()), ("force", self.force.save()), ("rows", self.rows.save())])
     }
 }
 impl<I: Load, V: Vector> Load for InExpectationState<I, V> {
@@ -184,7 +224,8 @@ where
         let Self { rows, inner, seen } = self;
         let seen = seen.get_or_insert_with(|| SeenParts::new(state.inner.point(), rows.len()));
         let multipliers: Vec<f64> = state.rows.iter().map(|row| row.force(state.force.count)).collect();
-        let wanted: Vec<bool> = state.rows.iter().zip(rows.rows()).map(|(memory, row)| memory.is_in_play(row)).collect();
+        let wanted: Vec<bool> =
+            state.rows.iter().zip(rows.rows()).map(|(memory, row)| memory.is_in_play(row)).collect();
         seen.ahead.copy_from(I::iterate(&state.inner));
         let mut phi = BatchLagrangian { f, rows, multipliers: &multipliers, wanted: &wanted, seen };
         let record = inner.step(&mut phi, &mut state.inner, sample)?;
@@ -193,12 +234,14 @@ where
         let is_finite = value.is_finite() && values.iter().flatten().all(|value| value.is_finite());
         let bounds = rows.rows();
         let outside = values.iter().zip(bounds).filter_map(|(value, row)| value.map(|value| row.violation(value)));
-        let record = StepRecord { value: *value, constraint_norm: Some(outside.map(|v| v * v).sum::<f64>().sqrt()), ..record };
+        let record =
+            StepRecord { value: *value, constraint_norm: Some(outside.map(|v| v * v).sum::<f64>().sqrt()), ..record };
         if is_finite && record.step_size > 0.0 && inner.metric(&state.inner, metric) {
             ahead.add(-1.0, point);
             point.scale_add(-1.0, 1.0, I::iterate(&state.inner));
             let ahead = [&*ahead, &*point];
-            let step = MeasuredStep { values, wanted: &wanted, slopes, ahead, gradient, metric, size: record.step_size };
+            let step =
+                MeasuredStep { values, wanted: &wanted, slopes, ahead, gradient, metric, size: record.step_size };
             learn(&mut state.rows, &mut state.force, bounds, step, scratch);
         }
         Ok(record)

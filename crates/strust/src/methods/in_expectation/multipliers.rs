@@ -8,14 +8,8 @@ use crate::{
 // These are not settings. docs/constraints.md has the reasons.
 /// Means are over about the last quarter of the values: 1 over this.
 const QUARTER: f64 = 4.0;
-/// The margin of the loop. It sees a violation one step late, so it would oscillate without damping at twice the gain: the
-/// gain margin is 2 and the phase margin 47°, the usual ones of a controller.
-const MARGIN: f64 = 0.5;
 /// The integral's share of the gain, in multiples of ρ: with it, the loop is critically damped.
 const INTEGRAL: f64 = 0.25;
-/// The weights with which the offset follows, as [`QUARTER`]. Half of those of Auto's average, through which it acts: so
-/// their loop has the damping 1/√2.
-const OFFSET: f64 = 2.0;
 /// A multiplier is at most this multiple of the one that balances the largest force of f.
 const MOST: f64 = 3.0;
 /// A row may become active, and needs its slope, within this many deviations of its bound.
@@ -24,19 +18,22 @@ const NEAR: f64 = 2.0;
 /// A mean over about the last quarter of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RecentMean {
+    /// The mean.
     pub(crate) mean: f64,
+    /// The number of values.
     pub(crate) count: u64,
 }
 crate::saved!([] RecentMean { mean, count });
 
+/// The weight of the n-th value in such a mean.
+fn share(count: u64) -> f64 {
+    QUARTER / (count as f64 + QUARTER - 1.0)
+}
+
 impl RecentMean {
     fn learn(&mut self, value: f64) {
-        self.follow(QUARTER, value);
-    }
-    /// Learns a value with the share p/(n + p − 1).
-    fn follow(&mut self, power: f64, value: f64) {
         self.count += 1;
-        self.mean += power / (self.count as f64 + power - 1.0) * (value - self.mean);
+        self.mean += share(self.count) * (value - self.mean);
     }
 }
 
@@ -53,42 +50,42 @@ pub struct RowMemory<V> {
     pub(crate) value: f64,
     /// What the last of them predicts for c at z after its step, to first order.
     pub(crate) predicted: f64,
-    /// The mean of c(z) − c(y). Where the iterates wander around the answer, the curvature of c makes it positive or negative.
-    pub(crate) offset: RecentMean,
     /// The mean of μ.
     pub(crate) mean: RecentMean,
-    /// The last slope J.
+    /// J̄, the mean of the slopes J.
     pub(crate) slope: V,
     /// Samples whose slope was measured.
     pub(crate) slopes: u64,
     /// s², the noise of c: ½(c − what the step before predicted)².
     pub(crate) noise: RecentMean,
-    /// (w/a)², how far a step moves c with the multipliers λ: (J_last·D⁻¹(g + Σλⱼ·Jⱼ))².
+    /// (w/a)², how far a step moves c with the multipliers λ: (J̄·D⁻¹(g + Σλⱼ·Jⱼ))².
     pub(crate) walk: RecentMean,
-    /// J_last·D⁻¹Jⱼ for each row j.
+    /// J̄·D⁻¹Jⱼ for each row j.
     pub(crate) products: Vec<RecentMean>,
+    /// J·D⁻¹J of one sample, with its noise.
+    pub(crate) square: RecentMean,
 }
-crate::saved!([V: Vector] RowMemory<V> { multiplier, next, known, value, predicted, offset, mean, slope: vector, slopes, noise, walk, products });
+crate::saved!([V: Vector] RowMemory<V> { multiplier, next, known, value, predicted, mean, slope: vector, slopes, noise, walk, products, square });
 
 impl<V: Vector> RowMemory<V> {
-    pub fn new(x: &V, rows: usize) -> Self {
+    pub(super) fn new(x: &V, rows: usize) -> Self {
         Self {
             multiplier: 0.0,
             next: 0.0,
             known: 0,
             value: 0.0,
             predicted: 0.0,
-            offset: RecentMean::default(),
             mean: RecentMean::default(),
             slope: x.zeros_like(),
             slopes: 0,
             noise: RecentMean::default(),
             walk: RecentMean::default(),
             products: vec![RecentMean::default(); rows],
+            square: RecentMean::default(),
         }
     }
     /// Whether the next step needs the slope: the row has a multiplier, or may need one.
-    pub fn is_in_play(&self, row: &IndexedRow) -> bool {
+    pub(super) fn is_in_play(&self, row: &IndexedRow) -> bool {
         let near = NEAR * self.noise.mean.sqrt();
         let is_near = self.value > row.upper - near || self.value < row.lower + near;
         self.next != 0.0 || self.multiplier != 0.0 || self.noise.count == 0 || is_near
@@ -144,32 +141,40 @@ pub fn learn<V: Elementwise>(
     }
     for j in (0..m).filter(|&j| has_slope[j]) {
         scaled.set_quotient(&slopes[j], metric);
-        for (row, _) in memory.iter_mut().zip(&has_slope).filter(|(row, has_slope)| row.slopes > 0 && (**has_slope || row.next != 0.0)) {
+        memory[j].square.learn(slopes[j].dot(scaled));
+        for (row, _) in memory
+            .iter_mut()
+            .zip(&has_slope)
+            .filter(|(row, has_slope)| row.slopes > 0 && (**has_slope || row.next != 0.0))
+        {
             let product = row.slope.dot(scaled);
             row.products[j].learn(product);
         }
     }
-    let mut at_z = vec![0.0; m];
     for i in 0..m {
         let Some(value) = values[i] else { continue };
         let memory = &mut memory[i];
-        let [before, after] = ahead.map(|ahead| if has_slope[i] { value + slopes[i].dot(ahead) } else { value });
+        // The mean slope is independent of the sample, and the step on the sample is not. So this is c at z without bias, also
+        // after the step.
+        let has_mean = has_slope[i] && memory.slopes > 0;
+        let [before, after] = ahead.map(|ahead| if has_mean { value + memory.slope.dot(ahead) } else { value });
         if memory.known > 0 {
             memory.noise.learn(0.5 * (before - memory.predicted).powi(2));
         }
         (memory.value, memory.predicted) = (value, after);
         memory.known += 1;
-        at_z[i] = before;
         if has_slope[i] {
-            std::mem::swap(&mut memory.slope, &mut slopes[i]);
             memory.slopes += 1;
+            let share = share(memory.slopes);
+            memory.slope.scale_add(1.0 - share, share, &slopes[i]);
         }
     }
     // Rows push each other: the sum over those in play bounds the largest eigenvalue of the products (Gershgorin).
     let in_play: Vec<bool> = (0..m).map(|i| memory[i].is_in_play(&rows[i])).collect();
     for i in (0..m).filter(|&i| values[i].is_some()) {
-        let curvature: f64 = (0..m).filter(|&j| j == i || in_play[j]).map(|j| memory[i].products[j].mean.abs()).sum();
-        memory[i].control(&rows[i], at_z[i], curvature, force, size);
+        let others: f64 = (0..m).filter(|&j| j != i && in_play[j]).map(|j| memory[i].products[j].mean.abs()).sum();
+        let curvature = memory[i].own_product(i) + others;
+        memory[i].control(&rows[i], curvature, force, size);
     }
 }
 
@@ -179,26 +184,29 @@ impl<V> RowMemory<V> {
         if multiplier == 0.0 { 0.0 } else { multiplier * steps as f64 / self.known as f64 }
     }
     /// The factor of the row in the next sample that knows it, after so many steps.
-    pub fn force(&self, steps: u64) -> f64 {
+    pub(super) fn force(&self, steps: u64) -> f64 {
         self.in_sample(self.next, steps)
     }
+    /// J·D⁻¹J without the noise of J, but at least its error: few products of noisy slopes may be 0 in the mean.
+    fn own_product(&self, own: usize) -> f64 {
+        let RecentMean { mean, count } = self.products[own];
+        mean.max(self.square.mean * (QUARTER / count as f64).sqrt().min(1.0))
+    }
     /// Sets μ for the next step, and λ. `curvature` is the change of c for a multiplier 1, in multiples of a.
-    fn control(&mut self, row: &IndexedRow, at_z: f64, curvature: f64, force: &RecentMean, size: f64) {
+    fn control(&mut self, row: &IndexedRow, curvature: f64, force: &RecentMean, size: f64) {
         let share = self.known as f64 / force.count as f64;
         let moved = size * curvature / share;
         if !(moved > 0.0 && moved.is_finite()) {
             return;
         }
         let (noise, walk) = (self.noise.mean, size * size * self.walk.mean / share);
-        // The steady gain of a Kalman filter of a walk with steps w that is seen with noise s.
-        let kalman = if noise > 0.0 { 2.0 / (1.0 + (1.0 + 4.0 * noise / walk).sqrt()) } else { 1.0 };
-        let rho = MARGIN * kalman;
-        self.offset.follow(OFFSET, at_z - self.value);
-        let value = at_z - self.offset.mean;
+        // ρ is the steady gain of a Kalman filter of a walk with steps w that is seen with noise s.
+        let rho = if noise > 0.0 { 2.0 / (1.0 + (1.0 + 4.0 * noise / walk).sqrt()) } else { 1.0 };
         let most = MOST * (force.mean / curvature).sqrt();
-        let moved_to = |multiplier, gain| toward(multiplier, gain, value, row).clamp(-most, most);
-        self.next = moved_to(self.multiplier, rho / moved);
+        let moved_to = |multiplier, gain| toward(multiplier, gain, self.predicted, row).clamp(-most, most);
+        let next = moved_to(self.multiplier, rho / moved);
         self.multiplier = moved_to(self.multiplier, INTEGRAL * rho * rho / moved);
-        self.mean.learn(self.next);
+        self.next = next;
+        self.mean.learn(next);
     }
 }
