@@ -3,6 +3,7 @@
 mod auto;
 mod common;
 mod configuration;
+mod constrained_golden;
 mod contracts;
 mod convergence;
 mod derivatives;

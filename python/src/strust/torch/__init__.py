@@ -12,7 +12,9 @@ except ImportError as error:
     raise ImportError("strust.torch needs PyTorch: pip install strust[torch]") from error
 
 from ._auto import Auto
+from ._constrained import ConstrainedAuto
 from ._constraints import Constraint, Sphere, Stiefel
 from ._region import STR, STRP
+from ._stratified import StratifiedBatches
 
-__all__ = ["STR", "STRP", "Auto", "Constraint", "Sphere", "Stiefel"]
+__all__ = ["STR", "STRP", "Auto", "ConstrainedAuto", "Constraint", "Sphere", "Stiefel", "StratifiedBatches"]

@@ -97,7 +97,7 @@ class Auto(TrialOptimizer):
     """
 
     _points: ClassVar[tuple[str, ...]] = ("x", "z", "start")
-    _memories: ClassVar[tuple[str, ...]] = ("gradient", "root")
+    _memories: tuple[str, ...] = ("gradient", "root")
     _initial: ClassVar[dict[str, float]] = learned.INITIAL
     _ranges: ClassVar[dict[str, Range]] = {
         "gamma": Range(0.0),
@@ -152,6 +152,22 @@ class Auto(TrialOptimizer):
 
     def _set_point(self, flat: Flat) -> None:
         torch.lerp(self._vector["z"], self._vector["x"], self.param_groups[0]["momentum"], out=flat.point)
+        self._restored(flat.point)
+
+    def _along(self, y: Tensor, g: Tensor, metric: Tensor) -> Tensor:
+        """The gradient whose step D⁻¹g stays on constraints, for a method that has some."""
+        return g
+
+    def _restored(self, point: Tensor) -> Tensor:
+        """The point, moved in place onto constraints."""
+        return point
+
+    def _metric(self, flat: Flat, root: Tensor, steps: Tensor) -> Tensor:
+        """D after this many steps. In the first ones the mean of g∘g has less than its full weight."""
+        s = self.param_groups[0]
+        correction = torch.rsqrt(-torch.expm1(steps * math.log(s["beta2"])))
+        mean = correction * root.sum(dtype=steps.dtype) / flat.count
+        return torch.addcmul((s["epsilon"] * mean).to(flat.dtype), root, correction.to(flat.dtype))
 
     def _propose(self, flat: Flat) -> None:
         # The first size depends on the loss: every rank needs the mean before its trial.
@@ -167,11 +183,10 @@ class Auto(TrialOptimizer):
         def total(v: Tensor) -> Tensor:
             return v.sum(dtype=kind)
 
-        # D and d = D⁻¹g. In the first steps the mean has less than its full weight.
-        correction = torch.rsqrt(-torch.expm1((number["accepted"] + 1.0) * math.log(beta2)))
+        # D and d = D⁻¹g
         new_root = torch.hypot(root * math.sqrt(beta2), g * math.sqrt(1.0 - beta2))
-        mean = correction * total(new_root) / flat.count
-        metric = torch.addcmul((s["epsilon"] * mean).to(flat.dtype), new_root, correction.to(flat.dtype))
+        metric = self._metric(flat, new_root, number["accepted"] + 1.0)
+        g = self._along(y, g, metric)
         d = g / metric
 
         # r̄² and n
@@ -185,8 +200,9 @@ class Auto(TrialOptimizer):
         new_z = torch.addcmul(z, -a.to(flat.dtype), d)
         if isinstance(self._decay, Tensor) or self._decay > 0.0:
             new_z /= 1.0 + a.to(flat.dtype) * self._decay
-        new_x = torch.lerp(x, new_z, c.to(flat.dtype))
-        trial = torch.lerp(new_z, new_x, s["momentum"], out=flat.point)
+        new_z = self._restored(new_z)
+        new_x = self._restored(torch.lerp(x, new_z, c.to(flat.dtype)))
+        trial = self._restored(torch.lerp(new_z, new_x, s["momentum"], out=flat.point))
 
         # gᵀΔ and ΔᵀDΔ do not need the loss at the trial.
         delta = trial - y

@@ -45,10 +45,12 @@ class TrialOptimizer(Optimizer):
 
     _points: ClassVar[tuple[str, ...]] = ("x",)
     """Vectors that begin at the parameters."""
-    _memories: ClassVar[tuple[str, ...]] = ()
+    _memories: tuple[str, ...] = ()
     """Vectors that begin at 0."""
     _initial: ClassVar[dict[str, float]] = {}
     """Numbers and their values at the start. The last two are counted here."""
+    _further: int = 0
+    """Numbers without names, which begin at 0."""
     _ranges: ClassVar[dict[str, Range]] = {}
     """The settings that are numbers."""
     _carried: ClassVar[tuple[str, ...]] = ("_grad_in_trial", "_reduce")
@@ -212,10 +214,9 @@ class TrialOptimizer(Optimizer):
 
     def _advance(self, flat: Flat, evaluations: list[Evaluation]) -> None:
         sign = -1.0 if self.param_groups[0]["maximize"] else 1.0
-        flat.gather_gradient()
+        self._set_gradient(flat)
         if sign < 0.0:
             flat.gradient.neg_()
-        self._reduce.gradient(flat.gradient)
         self._epsilon = max(torch.finfo(e.loss.dtype).eps for e in evaluations)
         self._epsilon = max(self._epsilon, torch.finfo(flat.dtype).eps)
         _add_up(self._losses[0], [(sign * e.scale, e.loss) for e in evaluations])
@@ -276,6 +277,11 @@ class TrialOptimizer(Optimizer):
 
     # ---- what a method adds
 
+    def _set_gradient(self, flat: Flat) -> None:
+        """flat.gradient ← the gradient of the loss that the closure has returned, as a mean over all ranks."""
+        flat.gather_gradient()
+        self._reduce.gradient(flat.gradient)
+
     def _propose(self, flat: Flat) -> None:
         """flat.point ← the trial point, from flat.gradient and the loss in _losses[0]. Changes no state."""
         raise NotImplementedError
@@ -322,14 +328,15 @@ class TrialOptimizer(Optimizer):
                     views[name][i].copy_(begin)
         # Numbers are doubles where the device has them.
         kind = torch.float32 if flat.device.type == "mps" else torch.float64
-        numbers = torch.tensor(list(self._initial.values()), dtype=kind, device=flat.device)
+        values = [*self._initial.values(), *(0.0 for _ in range(self._further))]
+        numbers = torch.tensor(values, dtype=kind, device=flat.device)
         for before in known:
             if "numbers" in before:
                 numbers.copy_(before["numbers"])
                 break
-        self._number = dict(zip(self._initial, numbers.unbind(), strict=True))
+        self._number = dict(zip(self._initial, numbers.unbind(), strict=False))
         self._watch = Watch(self._number["broken"], late=flat.device.type != "cpu")
-        self._numbers = numbers
+        self._numbers, self._rest = numbers[: len(self._initial)], numbers[len(self._initial) :]
         self._losses = torch.zeros(2, dtype=kind, device=flat.device)
         for i, p in enumerate(parameters):
             self.state[p] = {**{name: of[i] for name, of in views.items()}, "numbers": numbers}
@@ -389,7 +396,7 @@ class TrialOptimizer(Optimizer):
                     f"{type(self).__name__}: the saved state has {sorted(state)}, but {sorted(wanted)} was expected; "
                     "it belongs to another kind of optimizer"
                 )
-            if state["numbers"].numel() != len(self._initial):
+            if state["numbers"].numel() != len(self._initial) + self._further:
                 raise ValueError(
                     f"{type(self).__name__}: the saved state has {state['numbers'].numel()} numbers, but "
                     f"{len(self._initial)} were expected; it was saved by another version of strust. Start again from "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -31,6 +31,9 @@ class Constraint:
     >>> circle.product([torch.tensor([2.0, 0.0])], [torch.tensor([1.0, 1.0])])
     tensor([4.])
     """
+
+    uniform: ClassVar[bool] = False
+    """Whether a metric should have one number for all entries of a parameter."""
 
     def __init__(self, c: Callable[..., Tensor]) -> None:
         if not callable(c):
@@ -83,6 +86,8 @@ class Stiefel(Constraint):
 
     A weight of more than two dimensions, such as that of a convolution, is a matrix with one row per output channel.
     """
+
+    uniform: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__(self._gram)
@@ -160,13 +165,13 @@ Kind: TypeAlias = str | Constraint | Callable[..., Tensor]
 Constraints: TypeAlias = Mapping[Any, Kind] | Kind | Sequence["Constraints"]
 
 
-def constraint(kind: Kind) -> Constraint:
+def constraint(owner: str, kind: Kind) -> Constraint:
     """A constraint by name, by function, or as it is."""
     if isinstance(kind, Constraint):
         return kind
     if isinstance(kind, str):
         if kind not in NAMES:
-            raise ValueError(f"STRP: there is no constraint {kind!r}; use one of {sorted(NAMES)}, or a function")
+            raise ValueError(f"{owner}: there is no constraint {kind!r}; use one of {sorted(NAMES)}, or a function")
         return NAMES[kind]()
     return Constraint(kind)
 
@@ -174,12 +179,13 @@ def constraint(kind: Kind) -> Constraint:
 class Penalty:
     """All constraints of an optimizer, over vectors of its layout."""
 
-    def __init__(self, constraints: Constraints) -> None:
+    def __init__(self, owner: str, constraints: Constraints) -> None:
+        self._owner = owner
         self._wanted: list[tuple[Sequence[Tensor] | None, Constraint]] = []
         self._read(constraints)
         if not self._wanted:
             raise ValueError(
-                "STRP: there is no constraint; use STR, or name one, as in `constraints={weight: 'stiefel'}`"
+                f"{owner}: there is no constraint; use STR or Auto, or name one: `constraints={{weight: 'stiefel'}}`"
             )
 
     def _read(self, constraints: Any) -> None:
@@ -187,20 +193,23 @@ class Penalty:
             for parameters, kind in cast(Mapping[Any, Kind], constraints).items():
                 chosen: list[Any] = [parameters] if isinstance(parameters, Tensor) else list(parameters)
                 if not all(isinstance(p, Tensor) for p in chosen):
-                    raise TypeError("STRP: the keys of `constraints` must be parameters, such as `model.layer.weight`")
-                self._wanted.append((chosen, constraint(kind)))
+                    raise TypeError(
+                        f"{self._owner}: the keys of `constraints` must be parameters, such as `model.layer.weight`"
+                    )
+                self._wanted.append((chosen, constraint(self._owner, kind)))
         elif isinstance(constraints, (list, tuple)):
             for one in cast(Sequence[Any], constraints):
                 self._read(one)
         elif isinstance(constraints, str):
             raise TypeError(
-                f"STRP: {constraints!r} needs a parameter; write `constraints={{model.layer.weight: {constraints!r}}}`"
+                f"{self._owner}: {constraints!r} needs a parameter; write "
+                f"`constraints={{model.layer.weight: {constraints!r}}}`"
             )
         else:
-            self._wanted.append((None, constraint(constraints)))
+            self._wanted.append((None, constraint(self._owner, constraints)))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_wanted": self._wanted}
+        return {"_owner": self._owner, "_wanted": self._wanted}
 
     def bind(self, flat: Flat) -> None:
         """Finds the parameters of each constraint in the layout."""
@@ -212,8 +221,8 @@ class Penalty:
             for p in chosen:
                 if id(p) not in index:
                     raise ValueError(
-                        f"STRP: a constraint names a parameter of shape {tuple(p.shape)} that the optimizer does not "
-                        "train; pass it in `params`, and let it require a gradient"
+                        f"{self._owner}: a constraint names a parameter of shape {tuple(p.shape)} that the optimizer "
+                        "does not train; pass it in `params`, and let it require a gradient"
                     )
             one.check(chosen)
             self._bound.append(([index[id(p)] for p in chosen], one))

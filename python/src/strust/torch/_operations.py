@@ -1,11 +1,12 @@
 # pyright: reportPrivateUsage=false, reportPrivateImportUsage=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 """Operations of torch that have no types of their own."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,3 +45,23 @@ def processors(device: torch.device) -> int:
     """The multiprocessors of a CUDA device."""
     count: int = torch.cuda.get_device_properties(device).multi_processor_count
     return count
+
+
+def numbers(v: Tensor) -> list[float]:
+    """All entries. Waits for the device."""
+    return [float(x) for x in v.reshape(-1).tolist()]
+
+
+def parts_of(value: Any) -> list[Any]:
+    """The entries of a tuple; a list of one value if it is none."""
+    return list(value) if isinstance(value, tuple) else [value]
+
+
+def split(v: Tensor, lengths: Sequence[int]) -> list[Tensor]:
+    """The parts of a vector, one after the other."""
+    return list(torch.split(v, list(lengths)))
+
+
+def gradients(of: Tensor, by: Sequence[Tensor], *, keep: bool) -> list[Tensor | None]:
+    """The derivatives of a number; None where it does not depend on a tensor. `keep` allows another call."""
+    return list(torch.autograd.grad(of, list(by), retain_graph=keep, allow_unused=True))

@@ -223,7 +223,7 @@ class STRP(Region):
         averaged_gradients: bool = False,
         grad_in_trial: bool = False,
     ) -> None:
-        self._penalty = Penalty(constraints)
+        self._penalty = Penalty("STRP", constraints)
         super().__init__(params, locals())
 
     def _built(self, flat: Flat) -> None:
