@@ -27,7 +27,7 @@ pub(super) fn units<V: Vector>(x: &V, g: &V, rows: &[V]) -> Option<Vec<f64>> {
         scales.iter_mut().filter(|scale| !scale.is_finite()).for_each(|scale| *scale = 0.0);
     }
     let units: Vec<f64> = relative(&x.components()).iter().zip(relative(&scales)).map(|(a, b)| agreed(*a, b)).collect();
-    units.iter().any(|unit| *unit != 1.0).then_some(units)
+    units.iter().any(|unit| unit.to_bits() != 1.0_f64.to_bits()).then_some(units)
 }
 
 /// The nearest power of two to the median of 1, 2ᵃ and 2ᵇ.
