@@ -109,7 +109,12 @@ fn runs(n: usize) -> Vec<GoldenRun> {
     vec![
         run("an equality", vec![difference(Some(0.1), Some(0.1))], 1.0, false),
         run("two bounds, by the rate", vec![difference(Some(-0.1), Some(0.1))], 1.0, true),
-        run("three rows, far away", vec![difference(Some(0.1), Some(0.1)), few(Some(0.2), None), all.clone()], 10.0, false),
+        run(
+            "three rows, far away",
+            vec![difference(Some(0.1), Some(0.1)), few(Some(0.2), None), all.clone()],
+            10.0,
+            false,
+        ),
         run("a group that few batches know", vec![few(None, Some(-0.3)), all], 1.0, false),
     ]
 }
@@ -134,7 +139,11 @@ fn constrained_golden_runs_of_python_are_the_current_ones() {
         for (kept, made) in numbers(kept).into_iter().zip(numbers(made)) {
             let mut difference = kept.clone();
             difference.add(-1.0, &made);
-            assert!(difference.norm() <= 1e-9 * (1.0 + made.norm()), "{}: {kept:?} is now {made:?}", "constrained golden");
+            assert!(
+                difference.norm() <= 1e-9 * (1.0 + made.norm()),
+                "{}: {kept:?} is now {made:?}",
+                "constrained golden"
+            );
         }
     }
 }
