@@ -171,7 +171,9 @@ pub fn evaluate(path: &Path, data: &Path, unchecked: bool, network: &Network, sh
             let _ = writeln!(text, "root of the mean squared error {}", number(scores.rmse));
         }
     }
-    groups.iter().for_each(|column| text.push_str(&by_group(column, shared)));
+    for column in groups {
+        text.push_str(&by_group(&column, shared));
+    }
     print(&text)
 }
 

@@ -19,11 +19,12 @@ use crate::{
     task::FitTask,
     train::{LearningPoint, Trained, TrainingEnd},
     transform::{Encoder, EncodingLosses, Standardize},
+    weights::Weights,
 };
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use strust::ranks::{Alone, Group};
-use strust_data::words::{argument, plural};
+use strust_data::words::plural;
 
 pub use crate::options::{FitOptions, HIDDEN};
 
@@ -212,36 +213,11 @@ pub fn fit_on(
         TrainingEnd::Interrupted => Vec::new(),
         _ => unless_stopped(setup.effects(of_own(&training), &model.weights))?.unwrap_or_default(),
     };
-    let fair = match setup.fair {
-        Some(set) => {
-            let of_held_out = match test {
-                Some(test) => set.codes_of(test)?,
-                None => set.codes.clone(),
-            };
-            let report = fair::fair_report(&setup, set, &model.weights, of_own(&training), held_out, &of_held_out);
-            unless_stopped(report)?
-        }
-        None => None,
-    };
+    let fair = unless_stopped(fair::fair_report(&setup, &model.weights, of_own(&training), held_out, test))?.flatten();
     remarks.extend(fair.iter().flat_map(|report| report.notes.iter().cloned()));
-    let inputs: Vec<&str> = encoder.columns.iter().map(|column| column.name.as_str()).collect();
-    remarks.extend(options.fair.columns().into_iter().filter(|name| inputs.contains(name)).map(|name| {
-        let option = argument(name);
-        format!("`{name}` has the groups of --fair and is an input of the model too: --drop {option} leaves it out")
-    }));
     let most = at_once(&model.weights);
     let mut few = false;
-    let mut measured = |on: MeasuredRows<'_>| {
-        match assess(&model.weights, on) {
-            // Whoever stops a fit wants its model at once.
-            Err(Error::Interrupted) => {
-                few = true;
-                let index: Vec<usize> = on.index.iter().copied().step_by(on.index.len().div_ceil(most)).collect();
-                assess(&model.weights, MeasuredRows { index: &index, ..on })
-            }
-            scores => scores,
-        }
-    };
+    let mut measured = |on: MeasuredRows<'_>| assess_or_part(&model.weights, on, most, &mut few);
     let judged = if held_out.index.is_empty() { of_own(&training) } else { held_out };
     let scores = match ended {
         TrainingEnd::Interrupted if in_folds => None,
@@ -320,6 +296,23 @@ fn without_shift(mut task: FitTask, options: &FitOptions) -> FitTask {
         *mean = 0.0;
     }
     task
+}
+
+/// Scores a model. Whoever stops a fit wants its model at once, so then at most so many rows are scored.
+fn assess_or_part(
+    weights: &Weights,
+    on: MeasuredRows<'_>,
+    most: usize,
+    few: &mut bool,
+) -> Result<(Assessment, ScorePoints), Error> {
+    match assess(weights, on) {
+        Err(Error::Interrupted) => {
+            *few = true;
+            let index: Vec<usize> = on.index.iter().copied().step_by(on.index.len().div_ceil(most)).collect();
+            assess(weights, MeasuredRows { index: &index, ..on })
+        }
+        scores => scores,
+    }
 }
 
 /// What was found, or `None` if the search for it was stopped: there is a model already.

@@ -215,7 +215,7 @@ fn a_saved_model_predicts_the_same() {
         let Prediction::Class(_, probabilities) = one else { panic!() };
         assert!((probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     }
-    let (scores, _) = evaluate(&read, &table, &AtomicBool::new(false)).unwrap();
+    let scores = evaluate(&read, &table, &AtomicBool::new(false)).unwrap().scores;
     assert_eq!(scores.rows(), 600);
 }
 

@@ -1,14 +1,16 @@
 //! What bounds do: quantities by group with intervals, and what the bounds cost.
 
-use super::{FairRule, FairSet, GroupColumn, LEAST_ROWS, ModelFairness, Quantity, solve::VIOLATION};
+use super::{FairRule, GroupColumn, LEAST_ROWS, ModelFairness, Quantity, solve::VIOLATION};
 use crate::{
     Error,
     assess::{Assessment, Predictor, assess},
     scored::MeasuredRows,
     setup::FitSetup,
+    table::DataTable,
     weights::{LayerSpace, Weights},
 };
 use serde::Serialize;
+use strust_data::words::argument;
 
 /// The quantile of the normal distribution for 95 %.
 const NORMAL: f64 = 1.96;
@@ -214,15 +216,16 @@ pub(crate) fn rates(
     Ok(Tallies::of(&columns, &codes, weights, on)?.rates(&columns))
 }
 
-/// Measures a fit: `codes` are the groups of the held-out rows.
+/// Measures a fit, if it has bounds. The held-out rows are those of `test`, if it is there.
 pub(crate) fn fair_report(
     setup: &FitSetup<'_>,
-    set: &FairSet,
     weights: &Weights,
     own: MeasuredRows<'_>,
     held_out: MeasuredRows<'_>,
-    codes: &[Vec<Option<usize>>],
-) -> Result<FairReport, Error> {
+    test: Option<&DataTable>,
+) -> Result<Option<FairReport>, Error> {
+    let Some(set) = setup.fair else { return Ok(None) };
+    let codes = &test.map_or_else(|| Ok(set.codes.clone()), |test| set.codes_of(test))?;
     let asked = &set.asked;
     let free = FitSetup { fair: None, ..*setup }.weights(own)?;
     let is_held_out = !held_out.index.is_empty();
@@ -272,9 +275,14 @@ pub(crate) fn fair_report(
         }
     }
     curve.sort_by(|a, b| a.bound.total_cmp(&b.bound));
-    let notes = setup.fair_notes(set, own)?;
+    let mut notes = setup.fair_notes(set, own)?;
+    let is_input = |name: &&str| setup.encoder.columns.iter().any(|column| column.name == **name);
+    notes.extend(asked.options.columns().into_iter().filter(is_input).map(|name| {
+        let option = argument(name);
+        format!("`{name}` has the groups of --fair and is an input of the model too: --drop {option} leaves it out")
+    }));
     let columns = judged.unwrap_or(training).rates(&asked.columns);
-    Ok(FairReport { effects, cost: 1.0 - of_free / loss, fit, free: free_point, curve, notes, columns })
+    Ok(Some(FairReport { effects, cost: 1.0 - of_free / loss, fit, free: free_point, curve, notes, columns }))
 }
 
 /// The accuracy or R².

@@ -140,7 +140,9 @@ impl<R: RowInputs + Sync> RowSum<'_, R> {
         };
         let Some(parts) = self.in_parts(positions.len(), PARTS, self.work(), part)? else { return Ok(None) };
         let mut sums = vec![0.0; x.len() + 1];
-        parts.iter().for_each(|part| super::add(&mut sums, 1.0, part));
+        for part in &parts {
+            super::add(&mut sums, 1.0, part);
+        }
         sums.push(positions.len() as f64);
         self.ranks.add(&mut sums)?;
         let count = sums.pop().unwrap_or(1.0);

@@ -333,7 +333,9 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
         if start.is_none() {
             // The gradient is 0 at the minimum without bounds. Halfway to the origin it is as long as u, so the method begins
             // with the curvature 1.
-            u.iter_mut().for_each(|u| *u *= 0.5);
+            for u in &mut u {
+                *u *= 0.5;
+            }
         }
         rows.measure(&u);
         // A step of a middle changes the rows by as much as one of u.

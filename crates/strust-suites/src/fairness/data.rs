@@ -84,9 +84,7 @@ impl Rows {
     }
     /// The predicted probability of the positive class.
     pub fn probability(&self) -> impl Objective<Point = Vec<f64>> {
-        from_terms(self.len(), |i, x: &Vec<f64>, g: &mut Vec<f64>| {
-            self.add_probability(i, x, 1.0, g)
-        })
+        from_terms(self.len(), |i, x: &Vec<f64>, g: &mut Vec<f64>| self.add_probability(i, x, 1.0, g))
     }
     /// The probability of row i. Adds its slope times a factor to g.
     pub fn add_probability(&self, i: usize, x: &[f64], factor: f64, g: &mut [f64]) -> f64 {
@@ -190,7 +188,15 @@ fn made(shares: &[f64], seed: u64) -> Rows {
     const INPUTS: usize = 10;
     let mut normal = normals(seed, 7);
     let (mut inputs, mut positive, mut group) = (Vec::new(), Vec::new(), Vec::new());
-    let ends: Vec<f64> = shares.iter().scan(0.0, |sum, share| Some({ *sum += share; *sum })).collect();
+    let ends: Vec<f64> = shares
+        .iter()
+        .scan(0.0, |sum, share| {
+            Some({
+                *sum += share;
+                *sum
+            })
+        })
+        .collect();
     for i in 0..ROWS {
         let place = (i as f64 + 0.5) / ROWS as f64;
         let of = ends.iter().position(|end| place <= *end);

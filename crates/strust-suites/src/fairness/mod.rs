@@ -228,12 +228,7 @@ impl Task {
             tuned.push(here.lagrangian(seed, rates[0], rates[1])?);
             tick.done()?;
         }
-        let results = Results {
-            free: (free.value, test.accuracy(&free.point)),
-            minimum,
-            ours,
-            tuned: (rates, tuned),
-        };
+        let results = Results { free: (free.value, test.accuracy(&free.point)), minimum, ours, tuned: (rates, tuned) };
         let held_out = fit(test);
         self.show(&results, train.len(), &held_out)
     }
@@ -265,26 +260,8 @@ impl Task {
                 row(format!("Lagrangian, rates {} and {}", brief(rate), brief(dual_rate)), settings, &others),
             ],
         );
-        let (mut gap_rows, mut sigmas) = (Vec::new(), 0.0_f64);
         let points = [("the minimum", &minimum.point), ("seed 0, after its end", &ours[0].0.point)];
-        for (name, point) in points {
-            for measured in held_out.measured(point)? {
-                let over = measured.violation();
-                sigmas = sigmas.max(over / measured.standard_error);
-                gap_rows.push(vec![
-                    name.into(),
-                    fixed(measured.value, 4),
-                    fixed(measured.standard_error, 4),
-                    fixed(over, 4),
-                    format!("{} %", fixed(100.0 * held_out.rows.accuracy(point), 1)),
-                ]);
-            }
-        }
-        let gaps = Table::new(
-            "On held-out rows",
-            "point | gap | standard error | beyond the bound | accuracy",
-            gap_rows,
-        );
+        let (gaps, sigmas) = held_out_gaps(held_out, points)?;
         let worst = |of: &dyn Fn(&Measured) -> f64| ends.iter().map(of).fold(0.0, f64::max);
         let excess = |courses: &[&Course]| median(courses.iter().map(|course| minimum.excess(last(course))));
         let checks = vec![
@@ -340,7 +317,11 @@ impl Task {
             tables: vec![table, gaps],
             figures: vec![self.figure(&runs, &others)],
             checks,
-            ..self.section(&format!("{train} training rows, {} held-out rows, {} groups.", held_out.rows.len(), self.groups))
+            ..self.section(&format!(
+                "{train} training rows, {} held-out rows, {} groups.",
+                held_out.rows.len(),
+                self.groups
+            ))
         })
     }
 
@@ -364,6 +345,26 @@ impl Task {
             ),
         )
     }
+}
+
+/// The gaps at points on held-out rows, and by how many standard errors the largest is beyond its bound.
+fn held_out_gaps(held_out: &Fit<'_>, points: [(&str, &Vec<f64>); 2]) -> Result<(Table, f64), Error> {
+    let (mut rows, mut sigmas) = (Vec::new(), 0.0_f64);
+    for (name, point) in points {
+        for measured in held_out.measured(point)? {
+            let over = measured.violation();
+            sigmas = sigmas.max(over / measured.standard_error);
+            rows.push(vec![
+                name.into(),
+                fixed(measured.value, 4),
+                fixed(measured.standard_error, 4),
+                fixed(over, 4),
+                format!("{} %", fixed(100.0 * held_out.rows.accuracy(point), 1)),
+            ]);
+        }
+    }
+    let columns = "point | gap | standard error | beyond the bound | accuracy";
+    Ok((Table::new("On held-out rows", columns, rows), sigmas))
 }
 
 impl Minimum {

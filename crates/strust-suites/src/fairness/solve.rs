@@ -92,7 +92,7 @@ impl Fit<'_> {
         Ok(self.expectation()?.measure(x))
     }
     fn measure(&self, x: &Vec<f64>) -> Result<Measured, Error> {
-        let violation = self.measured(x)?.iter().map(|row| row.violation()).fold(0.0, f64::max);
+        let violation = self.measured(x)?.iter().map(MeasuredRow::violation).fold(0.0, f64::max);
         Ok(Measured { value: self.rows.loss().value(x, &Sample::range(0..self.rows.len())).value, violation })
     }
 
