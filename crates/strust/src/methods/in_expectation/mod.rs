@@ -32,10 +32,10 @@ use crate::{
 /// ```text
 /// e = c(y) + J̄(z' − y)                 c at z', after the step; J̄ is the mean of the slopes J before this sample
 /// K = Σⱼ |mean of J̄·aD⁻¹Jⱼ|/q          how far a multiplier of 1 moves c in a step
-/// s² = mean of ½(c(y) + J̄(z − y) − e_last)²
+/// d = c(y) + J̄(z − y) − e_last;   s² = mean of ½d²;   m = mean of d
 /// w² = mean of (J̄·aD⁻¹(g + Jᵀλ))²/q
 /// ρ = 2/(1 + √(1 + 4s²/w²))            the gain of a Kalman filter for steps w that are seen with noise s
-/// μ = λ + ρ·(violation of e)/K;   λ ← λ + ¼ρ²·(violation of e)/K
+/// μ = λ + ρ·(violation of e + m)/K;   λ ← λ + ¼ρ²·(violation of e + m)/K
 /// |μ|, |λ| ≤ 3√(mean of g·aD⁻¹g/K)
 /// ```
 ///

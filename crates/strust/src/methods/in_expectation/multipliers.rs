@@ -50,6 +50,8 @@ pub struct RowMemory<V> {
     pub(crate) value: f64,
     /// What the last of them predicts for c at z after its step, to first order.
     pub(crate) predicted: f64,
+    /// How far c moves between two samples that know the row: v − e_last.
+    pub(crate) drift: RecentMean,
     /// The mean of μ.
     pub(crate) mean: RecentMean,
     /// J̄, the mean of the slopes J.
@@ -65,7 +67,7 @@ pub struct RowMemory<V> {
     /// J·D⁻¹J of one sample, with its noise.
     pub(crate) square: RecentMean,
 }
-crate::saved!([V: Vector] RowMemory<V> { multiplier, next, known, value, predicted, mean, slope: vector, slopes, noise, walk, products, square });
+crate::saved!([V: Vector] RowMemory<V> { multiplier, next, known, value, predicted, drift, mean, slope: vector, slopes, noise, walk, products, square });
 
 impl<V: Vector> RowMemory<V> {
     pub(super) fn new(x: &V, rows: usize) -> Self {
@@ -75,6 +77,7 @@ impl<V: Vector> RowMemory<V> {
             known: 0,
             value: 0.0,
             predicted: 0.0,
+            drift: RecentMean::default(),
             mean: RecentMean::default(),
             slope: x.zeros_like(),
             slopes: 0,
@@ -159,7 +162,9 @@ pub fn learn<V: Elementwise>(
         let has_mean = has_slope[i] && memory.slopes > 0;
         let [before, after] = ahead.map(|ahead| if has_mean { value + memory.slope.dot(ahead) } else { value });
         if memory.known > 0 {
-            memory.noise.learn(0.5 * (before - memory.predicted).powi(2));
+            let moved = before - memory.predicted;
+            memory.drift.learn(moved);
+            memory.noise.learn(0.5 * moved * moved);
         }
         (memory.value, memory.predicted) = (value, after);
         memory.known += 1;
@@ -202,8 +207,11 @@ impl<V> RowMemory<V> {
         let (noise, walk) = (self.noise.mean, size * size * self.walk.mean / share);
         // ρ is the steady gain of a Kalman filter of a walk with steps w that is seen with noise s.
         let rho = if noise > 0.0 { 2.0 / (1.0 + (1.0 + 4.0 * noise / walk).sqrt()) } else { 1.0 };
+        // Only samples that know the row bring c back. Just after them it is e, then it drifts away until the next one, which
+        // comes at a random time and so finds the mean of c over time.
+        let value = self.predicted + self.drift.mean;
         let most = MOST * (force.mean / curvature).sqrt();
-        let moved_to = |multiplier, gain| toward(multiplier, gain, self.predicted, row).clamp(-most, most);
+        let moved_to = |multiplier, gain| toward(multiplier, gain, value, row).clamp(-most, most);
         let next = moved_to(self.multiplier, rho / moved);
         self.multiplier = moved_to(self.multiplier, INTEGRAL * rho * rho / moved);
         self.next = next;
