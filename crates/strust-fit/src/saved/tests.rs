@@ -32,6 +32,7 @@ fn model(seed: u64) -> FittedModel {
             target_form: CellForm::Plain,
             intercept: true,
             constraint: WeightConstraint::default(),
+            fair: None,
             order: vec!["a".into(), "b".into(), "city, \"x\"".into(), "income".into()],
             encoder: Encoder {
                 columns: vec![number("a", "1234.5"), number("b", "$1,234.5"), category],

@@ -216,7 +216,9 @@ mod tests {
         let g = Mat::from_fn(9, 8, &entry);
         let mut set = ActiveSet { k: Matrix::Gram(&g), free: Vec::new(), factor: Vec::new() };
         (0..8).for_each(|i| assert!(!set.add(i, set.k.entry(i, i))));
-        [0, 3, 5].into_iter().for_each(|place| set.remove(place));
+        for place in [0, 3, 5] {
+            set.remove(place);
+        }
         assert_eq!(set.free, [1, 2, 3, 5, 6]);
         for (a, &i) in set.free.iter().enumerate() {
             for (b, &j) in set.free.iter().enumerate().take(a + 1) {
