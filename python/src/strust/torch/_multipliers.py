@@ -56,8 +56,10 @@ class Row:
     def __init__(self, lower: float, upper: float, rows: int) -> None:
         self.lower, self.upper = lower, upper
         self.multiplier = self.next = self.known = self.value = self.predicted = self.slopes = 0.0
-        # The means of μ, of ½(c − predicted)², of (J̄·D⁻¹(g + Σλⱼ·Jⱼ))², of J·D⁻¹J with its noise, and of J̄·D⁻¹Jⱼ.
-        self.mean, self.noise, self.walk, self.square = RecentMean(), RecentMean(), RecentMean(), RecentMean()
+        # The means of c − predicted, of μ, of ½(c − predicted)², of (J̄·D⁻¹(g + Σλⱼ·Jⱼ))², of J·D⁻¹J with its noise,
+        # and of J̄·D⁻¹Jⱼ.
+        self.drift, self.mean, self.noise = RecentMean(), RecentMean(), RecentMean()
+        self.walk, self.square = RecentMean(), RecentMean()
         self.products = [RecentMean() for _ in range(rows)]
 
     @property
@@ -96,7 +98,9 @@ class Row:
         """λ + gain·(the violation) for an equality; between the bounds λ goes back to 0 and keeps its sign."""
         if not 0.0 < gain < math.inf:
             return self.multiplier
-        moved = self.multiplier + gain * self.predicted
+        # Only batches that know the row bring c back. Just after them it is as predicted, then it drifts away until the
+        # next one, which comes at a random time and so finds the mean of c over time.
+        moved = self.multiplier + gain * (self.predicted + self.drift.mean)
         return moved - max(gain * self.lower, min(moved, gain * self.upper))
 
 
@@ -140,13 +144,13 @@ class Multipliers:
     @staticmethod
     def length(rows: int) -> int:
         """How many numbers there are."""
-        return 2 + rows * (len(Row.NUMBERS) + 2 * (4 + rows)) if rows else 0
+        return 2 + rows * (len(Row.NUMBERS) + 2 * (5 + rows)) if rows else 0
 
     def _places(self) -> Iterator[tuple[object, str]]:
         means = [self.force]
         for row in self.rows:
             yield from ((row, name) for name in Row.NUMBERS)
-            means += [row.mean, row.noise, row.walk, row.square, *row.products]
+            means += [row.drift, row.mean, row.noise, row.walk, row.square, *row.products]
         for mean in means:
             yield from ((mean, "mean"), (mean, "count"))
 
@@ -187,7 +191,9 @@ class Multipliers:
             has_mean = i in m.slopes and row.slopes > 0.0
             before, after = (m.before[i], m.after[i]) if has_mean else (0.0, 0.0)
             if row.known > 0.0:
-                row.noise.learn(0.5 * (value + before - row.predicted) ** 2)
+                moved = value + before - row.predicted
+                row.drift.learn(moved)
+                row.noise.learn(0.5 * moved * moved)
             row.value, row.predicted = value, value + after
             row.known += 1.0
             row.slopes += i in m.slopes
