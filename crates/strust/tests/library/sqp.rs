@@ -170,7 +170,7 @@ fn many_rows_and_bounds_are_satisfied_with_a_matrix_and_by_products_alone() {
         let certificate = method.certify(&mut f, &report.state);
         assert!(certificate.stationarity < 1e-5 && certificate.violation < 1e-6, "{certificate:?}");
         assert!(certificate.complementarity < 1e-5, "{certificate:?}");
-        assert_eq!(certificate.active_rows.len(), 30);
+        assert_eq!(certificate.active_rows.len(), 30, "{d} unknowns, {} bounds", certificate.active_bounds.len());
         let held = certificate.active_bounds;
         assert!(held.len() > 5 && held.iter().all(|&i| report.point()[i] == 0.0), "{held:?}");
         assert!(report.state.bound_multipliers().iter().all(|&z| z <= 0.0) && report.point().iter().all(|&x| x >= 0.0));
@@ -292,7 +292,8 @@ fn mini_batches_hand_over_to_the_full_sum_where_noise_limits_them() {
 
     let mut f = noisy_fit(400, 8, 1.0);
     let full = minimize(&mut f).method(sqp(sphere())).full_batch().start(vec![1.0; 8]).unwrap();
-    assert!((report.last.value - full.last.value).abs() <= 1e-9 * full.last.value);
+    let (handed, whole) = (report.last.value, full.last.value);
+    assert!((handed - whole).abs() <= 1e-9 * whole, "{handed} instead of {whole}");
 }
 
 #[test]
