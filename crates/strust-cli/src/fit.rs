@@ -6,6 +6,7 @@ use crate::{
     failure, fit_constraints, fit_fair, fit_page,
     session::{self, print, print_json},
     show::{Activity, heading},
+    tables::number,
     usage,
 };
 use serde::Serialize;
@@ -532,8 +533,8 @@ pub fn scored_at(scores: &Assessment, place: &str, training: Option<&Assessment>
             format!(
                 "R² {:.decimals$}{error} {place}{on_training}, with a mean error of {}; always guessing the mean has {}",
                 scores.r2,
-                fit_page::number(scores.mean_error),
-                fit_page::number(scores.mean_guess_error)
+                number(scores.mean_error),
+                number(scores.mean_guess_error)
             )
         }
     }

@@ -1,15 +1,23 @@
 //! What bounds between groups and on rates do, in words.
 
-use crate::{fit_page::number, tables::shown_share};
-use strust_fit::fair::{ColumnRates, Estimate, FairEffect, FairPoint, FairReport, GroupRates, Quantity};
+use crate::tables::{number, shown_share};
+use strust_fit::{
+    fair::GroupQuantity,
+    fair_report::{ColumnRates, Estimate, FairEffect, FairPoint, FairReport, GroupRates},
+};
 use strust_lab::{
     data::section::{Section, Shown, Table},
     figure::{Figure, Point, Series},
 };
 
 /// The quantities of a table, if the groups have them.
-const SHOWN: [Quantity; 5] =
-    [Quantity::Score, Quantity::Rate, Quantity::TruePositive, Quantity::FalsePositive, Quantity::Loss];
+const SHOWN: [GroupQuantity; 5] = [
+    GroupQuantity::Score,
+    GroupQuantity::Rate,
+    GroupQuantity::TruePositive,
+    GroupQuantity::FalsePositive,
+    GroupQuantity::Loss,
+];
 
 /// Sentences about the bounds and their cost. `is_share`: whether scores are shares, and not numbers in the units of a target.
 pub fn lines(report: &FairReport, is_share: bool) -> Vec<String> {
@@ -55,13 +63,13 @@ fn cost(report: &FairReport, is_share: bool) -> String {
 
 /// The rates of the groups of a column, with a header.
 pub fn rates(column: &ColumnRates) -> Vec<Vec<String>> {
-    let has = |quantity: &&Quantity| {
+    let has = |quantity: &&GroupQuantity| {
         column.groups.iter().any(|group| group.quantities.iter().any(|(other, _)| other == *quantity))
     };
-    let shown: Vec<Quantity> = SHOWN.iter().filter(has).copied().collect();
+    let shown: Vec<GroupQuantity> = SHOWN.iter().filter(has).copied().collect();
     let header = [column.column.clone(), "rows".into()].into_iter().chain(shown.iter().map(|q| q.name().to_string()));
     let row = |group: &GroupRates| {
-        let cell = |quantity: &Quantity| {
+        let cell = |quantity: &GroupQuantity| {
             let found = group.quantities.iter().find(|(other, _)| other == quantity);
             found.map_or("–".into(), |(_, of)| interval(of))
         };

@@ -2,7 +2,7 @@
 
 use crate::{
     fit_constraints, fit_fair,
-    tables::{self, shown_share},
+    tables::{self, number, shown_share},
 };
 use strust_fit::{
     Fitted,
@@ -288,20 +288,4 @@ fn coefficients(fitted: &Fitted) -> Table {
     }
     let table = Table::new(caption, &header, shown.iter().map(row).collect());
     Table { bars: shown.iter().map(bar).collect(), ..table }
-}
-
-/// A number in the units of a target: four digits.
-pub fn number(value: f64) -> String {
-    let size = value.abs();
-    if size >= 1e7 || (size > 0.0 && size < 1e-3) {
-        return format!("{value:.3e}");
-    }
-    let decimals = if size >= 1000.0 {
-        0
-    } else if size >= 10.0 {
-        2
-    } else {
-        4
-    };
-    format!("{value:.decimals$}")
 }

@@ -4,9 +4,9 @@ use crate::{
     CommandFailure, CommandResult,
     args::Shared,
     fit::{counted, grouped, place, scored_at},
-    fit_page::number,
     session::{print, print_json},
     show::{heading, table},
+    tables::number,
 };
 use std::{fmt::Write as _, path::Path};
 use strust_fit::{FittedModel, coefficients::order, transform::Encoding};

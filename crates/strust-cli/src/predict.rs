@@ -5,11 +5,10 @@ use crate::{
     args::{Network, PredictArgs, Shared},
     fit::{RowSource, counted, input_files, read, scored},
     fit_fair,
-    fit_page::number,
     predictions::PredictionFormat,
     session::{self, print, print_data, print_json},
     show::{Activity, heading, table, warning},
-    tables::{by_class, confusion},
+    tables::{by_class, confusion, number},
     usage,
 };
 use std::{
@@ -20,7 +19,7 @@ use std::{
 use strust_fit::{
     DataTable, FittedModel, ReadOptions,
     assess::{Assessment, ClassAssessment, Predictor},
-    fair::ColumnRates,
+    fair_report::ColumnRates,
     fit::{Evaluated, evaluate as assessed},
     table::{CellKind, Cells, ExpectedColumns, NamedColumn},
     transform::EncodingLosses,

@@ -363,6 +363,22 @@ fn checks_as_markdown(summary: &Summary) -> String {
     text
 }
 
+/// A number in the units of a target: four digits.
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    if size >= 1e7 || (size > 0.0 && size < 1e-3) {
+        return format!("{value:.3e}");
+    }
+    let decimals = if size >= 1000.0 {
+        0
+    } else if size >= 10.0 {
+        2
+    } else {
+        4
+    };
+    format!("{value:.decimals$}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,8 @@ use crate::{
     choose::{self, NetworkTrial},
     coefficients::{Coefficient, coefficients, deviations},
     constrain::{ConstraintEffect, VIOLATION, WeightConstraint, WeightRule, input_names, violation},
-    fair::{self, ColumnRates, FairReport, FairSet},
+    fair::FairSet,
+    fair_report::{ColumnRates, FairReport, fair_report, rates},
     importance::{Importance, importance},
     ranks::Ranks,
     saved::{DataOrigin, FORMAT, FittedModel, ModelAbout, ModelFamily, TrainingOrigin},
@@ -178,7 +179,7 @@ pub fn fit_on(
     let l2 = options.l2.unwrap_or_else(|| default_l2(family, &options.constraint));
     let rules = rules(&options.constraint, &encoder)?;
     let epochs = options.epochs;
-    options.fair.check(&task, if options.choose_model { ModelFamily::Mlp } else { family }, !rules.is_empty())?;
+    options.fair.check(&task, options.choose_model || family == ModelFamily::Mlp, !rules.is_empty())?;
     let has_bounds = !options.fair.is_empty();
     let fair = has_bounds.then(|| FairSet::new(&options.fair, table, &target, &places, ranks)).transpose()?;
     let mut setup =
@@ -213,7 +214,7 @@ pub fn fit_on(
         TrainingEnd::Interrupted => Vec::new(),
         _ => unless_stopped(setup.effects(of_own(&training), &model.weights))?.unwrap_or_default(),
     };
-    let fair = unless_stopped(fair::fair_report(&setup, &model.weights, of_own(&training), held_out, test))?.flatten();
+    let fair = unless_stopped(fair_report(&setup, &model.weights, of_own(&training), held_out, test))?.flatten();
     remarks.extend(fair.iter().flat_map(|report| report.notes.iter().cloned()));
     let most = at_once(&model.weights);
     let mut few = false;
@@ -278,7 +279,7 @@ pub fn evaluate(model: &FittedModel, table: &DataTable, interrupt: &AtomicBool) 
     let on = MeasuredRows { data: &data, index: &data.index, task, ranks };
     let groups = match &about.fair {
         Some(asked) => {
-            fair::rates(asked, asked.columns.iter().map(|column| column.codes(table)).collect(), &model.weights, on)?
+            rates(asked, asked.columns.iter().map(|column| column.codes(table)).collect(), &model.weights, on)?
         }
         None => Vec::new(),
     };

@@ -29,6 +29,7 @@ pub mod choose;
 pub mod coefficients;
 pub mod constrain;
 pub mod fair;
+pub mod fair_report;
 pub mod fit;
 pub mod importance;
 mod linear;

@@ -1,18 +1,13 @@
 //! Models that treat groups alike, and models with a limit on a rate: `sex=0.02`, `false_positive_rate <= 0.05`.
 
-mod report;
 mod solve;
 
-pub use report::{ColumnRates, Estimate, FairEffect, FairPoint, FairReport, GroupRates};
-pub(crate) use report::{fair_report, rates};
-
-pub(crate) use solve::FairProblem;
+pub(crate) use solve::{FairProblem, VIOLATION};
 
 use crate::{
     Error,
     assess::Prediction,
     ranks::Ranks,
-    saved::ModelFamily,
     table::{BLANK, CellForm, CellKind, Cells, DataTable},
     task::{FitTask, TargetScale},
 };
@@ -23,12 +18,12 @@ use strust_data::words::{nearest, quoted};
 /// Groups of a column at most: with more, it is no column of groups.
 const MOST_GROUPS: usize = 20;
 /// A mean of fewer rows has no standard error, so a group with fewer is not compared.
-const LEAST_ROWS: f64 = 2.0;
+pub(crate) const LEAST_ROWS: f64 = 2.0;
 
 /// What is compared between groups: the mean over the rows of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Quantity {
+pub enum GroupQuantity {
     /// The probability of the second class, or the predicted number.
     Score,
     /// The share of rows for which the second class is predicted.
@@ -45,7 +40,7 @@ pub enum Quantity {
     FalseNegative,
 }
 
-impl Quantity {
+impl GroupQuantity {
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; 7] = [
         Self::Score,
@@ -86,7 +81,7 @@ impl Quantity {
     }
 
     /// Its number for a row; `None` if the row does not count.
-    fn of(self, prediction: &Prediction, goal: f64) -> Option<f64> {
+    pub(crate) fn of(self, prediction: &Prediction, goal: f64) -> Option<f64> {
         let (class, second) = match prediction {
             Prediction::Number(number) => return (self == Self::Score).then_some(*number),
             Prediction::Class(class, probabilities) => (f64::from(u8::from(*class == 1)), probabilities[1]),
@@ -109,25 +104,25 @@ pub struct FairRule {
     /// The largest difference.
     pub bound: f64,
     /// What is compared.
-    pub quantity: Quantity,
+    pub quantity: GroupQuantity,
 }
 
 impl FromStr for FairRule {
     type Err = String;
     /// ```
-    /// use strust_fit::fair::{FairRule, Quantity};
+    /// use strust_fit::fair::{FairRule, GroupQuantity};
     /// let rule: FairRule = "sex=0.02:rate".parse().unwrap();
-    /// assert_eq!((&*rule.column, rule.bound, rule.quantity), ("sex", 0.02, Quantity::Rate));
+    /// assert_eq!((&*rule.column, rule.bound, rule.quantity), ("sex", 0.02, GroupQuantity::Rate));
     /// ```
     fn from_str(text: &str) -> Result<Self, String> {
         let form = "it must be COLUMN=BOUND, such as sex=0.02, or with :rate, :opportunity or :loss after the bound";
         let (column, rest) = text.rsplit_once('=').ok_or(form)?;
         let (bound, quantity) = match rest.split_once(':') {
-            None => (rest, Quantity::Score),
-            Some((bound, "score")) => (bound, Quantity::Score),
-            Some((bound, "rate")) => (bound, Quantity::Rate),
-            Some((bound, "opportunity")) => (bound, Quantity::Opportunity),
-            Some((bound, "loss")) => (bound, Quantity::Loss),
+            None => (rest, GroupQuantity::Score),
+            Some((bound, "score")) => (bound, GroupQuantity::Score),
+            Some((bound, "rate")) => (bound, GroupQuantity::Rate),
+            Some((bound, "opportunity")) => (bound, GroupQuantity::Opportunity),
+            Some((bound, "loss")) => (bound, GroupQuantity::Loss),
             Some((_, other)) => {
                 let known = ["score", "rate", "opportunity", "loss"];
                 let hint = nearest(other, known).map(|name| format!("; did you mean :{name}?")).unwrap_or_default();
@@ -152,7 +147,7 @@ impl fmt::Display for FairRule {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RateLimit {
     /// The rate.
-    pub quantity: Quantity,
+    pub quantity: GroupQuantity,
     /// Its largest value.
     pub bound: f64,
 }
@@ -160,18 +155,18 @@ pub struct RateLimit {
 impl FromStr for RateLimit {
     type Err = String;
     /// ```
-    /// use strust_fit::fair::{Quantity, RateLimit};
+    /// use strust_fit::fair::{GroupQuantity, RateLimit};
     /// let limit: RateLimit = "false_positive_rate <= 0.05".parse().unwrap();
-    /// assert_eq!((limit.quantity, limit.bound), (Quantity::FalsePositive, 0.05));
+    /// assert_eq!((limit.quantity, limit.bound), (GroupQuantity::FalsePositive, 0.05));
     /// ```
     fn from_str(text: &str) -> Result<Self, String> {
         let names = ["false_positive_rate", "false_negative_rate", "positive_rate"];
         let form = format!("it must be RATE <= BOUND with one of the rates {}", names.join(", "));
         let (name, bound) = text.split_once("<=").or_else(|| text.split_once('≤')).ok_or_else(|| form.clone())?;
         let quantity = match name.trim() {
-            "false_positive_rate" => Quantity::FalsePositive,
-            "false_negative_rate" => Quantity::FalseNegative,
-            "positive_rate" => Quantity::Rate,
+            "false_positive_rate" => GroupQuantity::FalsePositive,
+            "false_negative_rate" => GroupQuantity::FalseNegative,
+            "positive_rate" => GroupQuantity::Rate,
             other => {
                 let hint = nearest(other, names).map(|name| format!("; did you mean {name}?")).unwrap_or_default();
                 return Err(format!("there is no rate {}{hint}; {form}", quoted(other)));
@@ -217,13 +212,13 @@ impl FairOptions {
     }
 
     /// Refuses what does not fit the task and the model.
-    pub(crate) fn check(&self, task: &FitTask, family: ModelFamily, has_rules: bool) -> Result<(), Error> {
+    pub(crate) fn check(&self, task: &FitTask, is_network: bool, has_rules: bool) -> Result<(), Error> {
         let refuse = |why: String| Err(Error::Option(why));
         if self.is_empty() {
             return Ok(());
         }
         let options = if self.rules.is_empty() { "--limit" } else { "--fair" };
-        if family == ModelFamily::Mlp {
+        if is_network {
             return refuse(format!("{options} is for linear models: leave out --model mlp or --model auto"));
         }
         if has_rules {
@@ -250,7 +245,7 @@ impl FairOptions {
                 if let Some(limit) = self.limits.first() {
                     return refuse(format!("--limit {limit}: a rate needs two classes, but the target is a number"));
                 }
-                if let Some(rule) = self.rules.iter().find(|rule| rule.quantity != Quantity::Score) {
+                if let Some(rule) = self.rules.iter().find(|rule| rule.quantity != GroupQuantity::Score) {
                     let name = rule.quantity.name();
                     return refuse(format!(
                         "--fair {}: a {name} needs two classes, but the target is a number: leave out what follows the \

@@ -1,6 +1,6 @@
 //! The fit with bounds.
 
-use super::{FairSet, LEAST_ROWS, Quantity};
+use super::{FairSet, GroupQuantity, LEAST_ROWS};
 use crate::{
     Error,
     newton::{BoundedFit, MeanBound, RowMean, RowScore},
@@ -91,7 +91,7 @@ impl FairProblem {
             let positions = counted(terms, limit.quantity, |_| true);
             let (sign, most) = match limit.quantity {
                 // 1 − the true-positive rate.
-                Quantity::FalseNegative => (-1.0, limit.bound - 1.0),
+                GroupQuantity::FalseNegative => (-1.0, limit.bound - 1.0),
                 _ => (1.0, limit.bound),
             };
             if ranks.total(positions.len() as f64) < 1.0 {
@@ -105,10 +105,10 @@ impl FairProblem {
         Ok(problem)
     }
 
-    fn push(&mut self, quantity: Quantity, positions: Vec<usize>, task: &FitTask) -> usize {
+    fn push(&mut self, quantity: GroupQuantity, positions: Vec<usize>, task: &FitTask) -> usize {
         let score = match (task, quantity) {
             (FitTask::Regression { mean, deviation, .. }, _) => RowScore::Output { shift: *mean, scale: *deviation },
-            (_, Quantity::Loss) => RowScore::Wrong,
+            (_, GroupQuantity::Loss) => RowScore::Wrong,
             _ if quantity.is_rate() => RowScore::Decision,
             _ => RowScore::Probability { width: 1.0 },
         };
@@ -235,7 +235,7 @@ impl FairFit {
 }
 
 /// The positions of the terms that count for a quantity and that `is_in` takes.
-fn counted<R>(terms: &ModelTerms<'_, R>, quantity: Quantity, is_in: impl Fn(usize) -> bool) -> Vec<usize> {
+fn counted<R>(terms: &ModelTerms<'_, R>, quantity: GroupQuantity, is_in: impl Fn(usize) -> bool) -> Vec<usize> {
     let counts = |&position: &usize| {
         quantity.only().is_none_or(|only| only.total_cmp(&terms.goals[terms.index[position]]).is_eq())
     };

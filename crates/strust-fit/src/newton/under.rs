@@ -91,14 +91,14 @@ pub(crate) struct BoundedMinimum {
 }
 
 /// Coordinates u with x = Mu.
-struct Metric {
+struct HessianMetric {
     /// M and its inverse; of a large one only the diagonals.
     matrix: Mat<f64>,
     inverse: Mat<f64>,
     is_diagonal: bool,
 }
 
-impl Metric {
+impl HessianMetric {
     /// MMᵀ = H⁻¹ at x; only the diagonal of H if it is large.
     fn at<R: RowInputs + Sync>(sum: &RowSum<'_, R>, positions: &[usize], x: &[f64]) -> Result<Option<Self>, Error> {
         let is_diagonal = !super::has_matrix(sum.terms.rows.inputs(), sum.terms.outputs);
@@ -143,7 +143,7 @@ impl Metric {
 struct SumInMetric<'a, 'b, R> {
     sum: &'a RowSum<'b, R>,
     positions: &'a [usize],
-    metric: &'a Metric,
+    metric: &'a HessianMetric,
     failure: &'a RefCell<Option<Error>>,
 }
 
@@ -176,7 +176,7 @@ fn kept<T>(measured: Result<Option<T>, Error>, failure: &RefCell<Option<Error>>)
 /// The bounds as rows of a constraint in the coordinates u and the middles.
 struct MeanRows<'a, 'b, R> {
     sum: &'a RowSum<'b, R>,
-    metric: &'a Metric,
+    metric: &'a HessianMetric,
     means: &'a [RowMean],
     bounds: &'a [MeanBound],
     /// A middle is so many times its coordinate.
@@ -254,7 +254,7 @@ pub(crate) struct BoundedFit<'a, 'b, R> {
     units: CenteredUnits,
     positions: Vec<usize>,
     others: f64,
-    metric: Metric,
+    metric: HessianMetric,
     /// The minimum without bounds.
     free: Vec<f64>,
 }
@@ -272,9 +272,9 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
         let units = means(&terms, &positions, ranks, interrupted, any_stops)?;
         let free = units.to_fit(free);
         let others = others(&terms, ranks)?;
-        let metric = Metric { matrix: Mat::new(), inverse: Mat::new(), is_diagonal: true };
+        let metric = HessianMetric { matrix: Mat::new(), inverse: Mat::new(), is_diagonal: true };
         let mut fit = Self { terms, ranks, interrupted, any_stops, units, positions, others, metric, free };
-        fit.metric = Metric::at(&fit.sum(), &fit.positions, &fit.free)?.ok_or(Error::Interrupted)?;
+        fit.metric = HessianMetric::at(&fit.sum(), &fit.positions, &fit.free)?.ok_or(Error::Interrupted)?;
         Ok(fit)
     }
 

@@ -33,7 +33,7 @@ pub enum GroupRule {
 
 /// Where the rows of a task come from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub enum Source {
+pub enum FairSource {
     /// Made. Each entry is a group: its share of the rows.
     Made(&'static [f64]),
     /// Files of the folder of data sets.
@@ -50,7 +50,7 @@ pub enum Source {
 }
 
 /// Some rows.
-pub struct Rows {
+pub struct GroupedRows {
     /// Their inputs that are not 0, with the 1 of the intercept.
     inputs: Vec<Vec<(u32, f64)>>,
     /// Whether a row is positive.
@@ -61,7 +61,7 @@ pub struct Rows {
     pub parameters: usize,
 }
 
-impl Rows {
+impl GroupedRows {
     pub fn len(&self) -> usize {
         self.positive.len()
     }
@@ -108,9 +108,9 @@ impl Rows {
     }
 }
 
-impl Source {
+impl FairSource {
     /// The training rows and the held-out rows. `None` if a file is missing.
-    pub fn rows(&self, folder: Option<&Path>) -> Result<Option<(Rows, Rows)>, Error> {
+    pub fn rows(&self, folder: Option<&Path>) -> Result<Option<(GroupedRows, GroupedRows)>, Error> {
         match *self {
             Self::Made(shares) => Ok(Some((made(shares, 0), made(shares, 1)))),
             Self::Files { train, test, target, groups } => {
@@ -159,7 +159,7 @@ fn rows_of(
     encoder: &Encoder,
     (target, positive): (&str, &str),
     (column, rules): (&str, &[GroupRule]),
-) -> Result<Rows, DataError> {
+) -> Result<GroupedRows, DataError> {
     let (encoded, _) = encoder.encode(table, &NEVER)?;
     let one = encoded.inputs() as u32;
     let inputs = |i: usize| {
@@ -174,7 +174,7 @@ fn rows_of(
             GroupRule::Rest => true,
         })
     };
-    Ok(Rows {
+    Ok(GroupedRows {
         inputs: (0..table.rows).map(inputs).collect(),
         positive: words(table, target)?.into_iter().map(|word| word.trim_end_matches('.') == positive).collect(),
         group: words(table, column)?.into_iter().map(group).collect(),
@@ -182,8 +182,8 @@ fn rows_of(
     })
 }
 
-/// Rows whose first input and whose label depend on the group.
-fn made(shares: &[f64], seed: u64) -> Rows {
+/// GroupedRows whose first input and whose label depend on the group.
+fn made(shares: &[f64], seed: u64) -> GroupedRows {
     const ROWS: usize = 6000;
     const INPUTS: usize = 10;
     let mut normal = normals(seed, 7);
@@ -210,5 +210,5 @@ fn made(shares: &[f64], seed: u64) -> Rows {
         inputs.push(row);
         group.push(of);
     }
-    Rows { inputs, positive, group, parameters: INPUTS + 1 }
+    GroupedRows { inputs, positive, group, parameters: INPUTS + 1 }
 }

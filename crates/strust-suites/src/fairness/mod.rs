@@ -1,16 +1,16 @@
 //! Fairness: bounds on the difference between groups, known from mini-batches only, beside a tuned Lagrangian.
 //!
 //! ```text
-//! TASKS → Rows → minimum on all rows; InExpectation; a grid of Lagrangians → Section (checks/NAME.json) → report.html
+//! TASKS → GroupedRows → minimum on all rows; InExpectation; a grid of Lagrangians → Section (checks/NAME.json) → report.html
 //! ```
 
 mod data;
 mod solve;
 
 use crate::prelude::*;
-use data::{GroupRule, Rows, Source};
+use data::{FairSource, GroupRule, GroupedRows};
 use serde::{Deserialize, Serialize};
-use solve::{Course, Fit, Kind, Measured, Minimum, gaps};
+use solve::{EpochCourse, FairMinimum, Fit, Kind, OnAllRows, gaps};
 use std::{
     fmt::Write as _,
     path::{Path, PathBuf},
@@ -24,45 +24,45 @@ use strust_lab::{
 
 /// A model with a bound between groups.
 #[derive(Debug, Clone, Copy, Serialize)]
-struct Task {
+struct FairTask {
     name: &'static str,
     title: &'static str,
-    source: Source,
+    source: FairSource,
     groups: usize,
     kind: Kind,
     /// The largest difference.
     bound: f64,
 }
 
-const TASKS: [Task; 6] = [
-    Task {
+const TASKS: [FairTask; 6] = [
+    FairTask {
         name: "made",
         title: "Made data, the probabilities of two groups",
-        source: Source::Made(&[0.4, 0.6]),
+        source: FairSource::Made(&[0.4, 0.6]),
         groups: 2,
         kind: Kind::Parity,
         bound: 0.02,
     },
-    Task {
+    FairTask {
         name: "made-opportunity",
         title: "Made data, equal opportunity of a rare group",
-        source: Source::Made(&[0.1, 0.9]),
+        source: FairSource::Made(&[0.1, 0.9]),
         groups: 2,
         kind: Kind::Opportunity,
         bound: 0.02,
     },
-    Task {
+    FairTask {
         name: "made-three",
         title: "Made data, three groups",
-        source: Source::Made(&[0.2, 0.3, 0.5]),
+        source: FairSource::Made(&[0.2, 0.3, 0.5]),
         groups: 3,
         kind: Kind::Parity,
         bound: 0.05,
     },
-    Task {
+    FairTask {
         name: "german",
         title: "German credit, age up to 25 and above",
-        source: Source::Files {
+        source: FairSource::Files {
             train: "german.csv.xz",
             test: None,
             target: ("credit", "1"),
@@ -72,10 +72,10 @@ const TASKS: [Task; 6] = [
         kind: Kind::Parity,
         bound: 0.02,
     },
-    Task {
+    FairTask {
         name: "compas",
         title: "COMPAS, equal opportunity of two races",
-        source: Source::Files {
+        source: FairSource::Files {
             train: "compas.csv.xz",
             test: None,
             target: ("two_year_recid", "1"),
@@ -85,10 +85,10 @@ const TASKS: [Task; 6] = [
         kind: Kind::Opportunity,
         bound: 0.02,
     },
-    Task {
+    FairTask {
         name: "adult",
         title: "Adult, the probabilities of women and men",
-        source: Source::Files {
+        source: FairSource::Files {
             train: "adult-train.csv.xz",
             test: Some("adult-test.csv.xz"),
             target: ("income", ">50K"),
@@ -112,7 +112,7 @@ pub struct FairnessSettings {
     pub seeds: u64,
     /// Passes over the rows.
     pub epochs: u64,
-    /// Rows of a mini-batch.
+    /// GroupedRows of a mini-batch.
     pub batch: usize,
     /// The most steps on all rows at the end.
     pub end: u64,
@@ -179,21 +179,27 @@ impl Suite for FairnessSuite {
 
 /// What all runs of a task showed.
 struct Results {
-    minimum: Minimum,
+    minimum: FairMinimum,
     /// f without the bounds, and the accuracy on held-out rows.
     free: (f64, f64),
     /// Of each seed: the course and the end.
-    ours: Vec<(Course, Measured, bool)>,
+    ours: Vec<(EpochCourse, OnAllRows, bool)>,
     /// The best rates, their courses, and how many settings were tried.
-    tuned: ([f64; 2], Vec<Course>),
+    tuned: ([f64; 2], Vec<EpochCourse>),
 }
 
-impl Task {
+impl FairTask {
     fn section(&self, description: &str) -> Section {
         Section::new(self.name, self.title, description)
     }
 
-    fn run(&self, train: &Rows, test: &Rows, settings: FairnessSettings, tick: &mut Tick) -> Result<Section, Error> {
+    fn run(
+        &self,
+        train: &GroupedRows,
+        test: &GroupedRows,
+        settings: FairnessSettings,
+        tick: &mut Tick,
+    ) -> Result<Section, Error> {
         let fit = |rows| Fit { rows, gaps: gaps(rows, self.kind, self.groups, self.bound), settings };
         let here = fit(train);
         tick.expect(2 + 2 * settings.seeds + (RATES[0].len() * RATES[1].len()) as u64);
@@ -236,11 +242,11 @@ impl Task {
     fn show(&self, results: &Results, train: usize, held_out: &Fit<'_>) -> Result<Section, Error> {
         let Results { minimum, free, ours, tuned } = results;
         let bound = self.bound;
-        let runs: Vec<&Course> = ours.iter().map(|(course, ..)| course).collect();
-        let others: Vec<&Course> = tuned.1.iter().collect();
-        let ends: Vec<Measured> = ours.iter().map(|(_, end, _)| *end).collect();
-        let row = |name: String, settings: usize, courses: &[&Course]| {
-            let excess = |course: &&Course| minimum.excess(last(course));
+        let runs: Vec<&EpochCourse> = ours.iter().map(|(course, ..)| course).collect();
+        let others: Vec<&EpochCourse> = tuned.1.iter().collect();
+        let ends: Vec<OnAllRows> = ours.iter().map(|(_, end, _)| *end).collect();
+        let row = |name: String, settings: usize, courses: &[&EpochCourse]| {
+            let excess = |course: &&EpochCourse| minimum.excess(last(course));
             vec![
                 name,
                 settings.to_string(),
@@ -262,8 +268,8 @@ impl Task {
         );
         let points = [("the minimum", &minimum.point), ("seed 0, after its end", &ours[0].0.point)];
         let (gaps, sigmas) = held_out_gaps(held_out, points)?;
-        let worst = |of: &dyn Fn(&Measured) -> f64| ends.iter().map(of).fold(0.0, f64::max);
-        let excess = |courses: &[&Course]| median(courses.iter().map(|course| minimum.excess(last(course))));
+        let worst = |of: &dyn Fn(&OnAllRows) -> f64| ends.iter().map(of).fold(0.0, f64::max);
+        let excess = |courses: &[&EpochCourse]| median(courses.iter().map(|course| minimum.excess(last(course))));
         let claims = [
             ("the violation on all rows after the end", worst(&|end| end.violation), 1e-6, "the largest over seeds"),
             ("|f − f*| after the end", worst(&|end| (end.value - minimum.value).abs()), 1e-6, "the largest over seeds"),
@@ -318,8 +324,8 @@ impl Task {
         })
     }
 
-    fn figure(&self, ours: &[&Course], tuned: &[&Course]) -> Shown {
-        let line = |name: &str, color, courses: &[&Course]| {
+    fn figure(&self, ours: &[&EpochCourse], tuned: &[&EpochCourse]) -> Shown {
+        let line = |name: &str, color, courses: &[&EpochCourse]| {
             let count = courses.iter().map(|course| course.epochs.len()).min().unwrap_or(0);
             let at = |epoch: usize| {
                 let violations = courses.iter().map(|course| course.epochs[epoch].violation / self.bound);
@@ -360,19 +366,19 @@ fn held_out_gaps(held_out: &Fit<'_>, points: [(&str, &Vec<f64>); 2]) -> Result<(
     Ok((Table::new("On held-out rows", columns, rows), sigmas))
 }
 
-impl Minimum {
+impl FairMinimum {
     /// f − f* + 2·Σ|λ|·violation: an exact penalty, which is 0 only at the minimum.
-    fn excess(&self, measured: Measured) -> f64 {
+    fn excess(&self, measured: OnAllRows) -> f64 {
         measured.value - self.value + 2.0 * self.multipliers * measured.violation
     }
 }
 
-fn last(course: &Course) -> Measured {
-    course.epochs.last().copied().unwrap_or(Measured { value: f64::NAN, violation: f64::NAN })
+fn last(course: &EpochCourse) -> OnAllRows {
+    course.epochs.last().copied().unwrap_or(OnAllRows { value: f64::NAN, violation: f64::NAN })
 }
 
 /// The largest violation from epoch 5 on.
-fn settled(course: &Course) -> f64 {
+fn settled(course: &EpochCourse) -> f64 {
     course.epochs.iter().skip(SETTLED - 1).map(|measured| measured.violation).fold(0.0, f64::max)
 }
 
@@ -387,13 +393,13 @@ mod tests {
     const SHORT: FairnessSettings = FairnessSettings { seeds: 1, epochs: 2, batch: 128, end: 100 };
 
     /// The fit of a task on made data, and its held-out rows.
-    fn made(task: &Task) -> (Rows, Rows) {
+    fn made(task: &FairTask) -> (GroupedRows, GroupedRows) {
         task.source.rows(None).unwrap().unwrap()
     }
 
     #[test]
     fn every_run_ends_at_the_minimum_under_its_bounds() {
-        for task in TASKS.iter().filter(|task| matches!(task.source, Source::Made(_))) {
+        for task in TASKS.iter().filter(|task| matches!(task.source, FairSource::Made(_))) {
             let (train, _) = made(task);
             let fit = Fit { gaps: gaps(&train, task.kind, task.groups, task.bound), rows: &train, settings: SHORT };
             let (minimum, free) = (fit.minimum(true).unwrap().unwrap(), fit.minimum(false).unwrap().unwrap());

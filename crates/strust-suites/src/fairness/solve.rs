@@ -1,6 +1,6 @@
 //! The ways to fit under rows: constraints that are expectations, and a Lagrangian with two tuned rates.
 
-use super::{FairnessSettings, data::Rows};
+use super::{FairnessSettings, data::GroupedRows};
 use serde::Serialize;
 use std::cell::RefCell;
 use strust::{
@@ -35,7 +35,7 @@ impl Gap {
         MeanRow::difference(first, second).between(-self.bound, self.bound)
     }
     /// The gap in a sample, with its slope; `None` if the sample has no member of a group.
-    fn in_sample(&self, rows: &Rows, x: &[f64], sample: &Sample) -> Option<(f64, Vec<f64>)> {
+    fn in_sample(&self, rows: &GroupedRows, x: &[f64], sample: &Sample) -> Option<(f64, Vec<f64>)> {
         let (mut value, mut slope) = (0.0, vec![0.0; x.len()]);
         for (sign, group) in [1.0, -1.0].into_iter().zip(&self.groups) {
             let members: Vec<usize> = sample.indices().iter().copied().filter(|&i| group.contains(i)).collect();
@@ -50,7 +50,7 @@ impl Gap {
 }
 
 /// The gaps of a task: with two groups their difference, with more each group against all of them.
-pub fn gaps(rows: &Rows, kind: Kind, groups: usize, bound: f64) -> Vec<Gap> {
+pub fn gaps(rows: &GroupedRows, kind: Kind, groups: usize, bound: f64) -> Vec<Gap> {
     let counts = |i: usize| kind == Kind::Parity || rows.positive[i];
     let members = |group: usize| Members::new(rows.len(), |i| rows.group[i] == Some(group) && counts(i));
     if groups == 2 {
@@ -62,20 +62,20 @@ pub fn gaps(rows: &Rows, kind: Kind, groups: usize, bound: f64) -> Vec<Gap> {
 
 /// f and the largest violation on all rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured {
+pub struct OnAllRows {
     pub value: f64,
     pub violation: f64,
 }
 
 /// A point after each epoch, and the last one.
-pub struct Course {
-    pub epochs: Vec<Measured>,
+pub struct EpochCourse {
+    pub epochs: Vec<OnAllRows>,
     pub point: Vec<f64>,
 }
 
 /// A task with its training rows.
 pub struct Fit<'a> {
-    pub rows: &'a Rows,
+    pub rows: &'a GroupedRows,
     pub gaps: Vec<Gap>,
     pub settings: FairnessSettings,
 }
@@ -91,9 +91,9 @@ impl Fit<'_> {
     pub fn measured(&self, x: &Vec<f64>) -> Result<Vec<MeasuredRow>, Error> {
         Ok(self.expectation()?.measure(x))
     }
-    fn measure(&self, x: &Vec<f64>) -> Result<Measured, Error> {
+    fn measure(&self, x: &Vec<f64>) -> Result<OnAllRows, Error> {
         let violation = self.measured(x)?.iter().map(MeasuredRow::violation).fold(0.0, f64::max);
-        Ok(Measured { value: self.rows.loss().value(x, &Sample::range(0..self.rows.len())).value, violation })
+        Ok(OnAllRows { value: self.rows.loss().value(x, &Sample::range(0..self.rows.len())).value, violation })
     }
 
     /// Minimizes with steps of a method on stratified mini-batches, measured after each epoch.
@@ -102,7 +102,7 @@ impl Fit<'_> {
         seed: u64,
         mut state: S,
         mut step: impl FnMut(&mut S, &Sample) -> Result<(), Error>,
-    ) -> Result<(Course, S), Error> {
+    ) -> Result<(EpochCourse, S), Error> {
         let FairnessSettings { epochs, batch, .. } = self.settings;
         let batch = batch.min(self.rows.len());
         let strata = self.expectation()?.strata();
@@ -115,11 +115,11 @@ impl Fit<'_> {
                 measured.push(self.measure(state.point())?);
             }
         }
-        Ok((Course { epochs: measured, point: state.point().clone() }, state))
+        Ok((EpochCourse { epochs: measured, point: state.point().clone() }, state))
     }
 
     /// `InExpectation` with its default, and its end: the measurement, and whether it has converged.
-    pub fn in_expectation(&self, seed: u64) -> Result<(Course, Measured, bool), Error> {
+    pub fn in_expectation(&self, seed: u64) -> Result<(EpochCourse, OnAllRows, bool), Error> {
         let mut f = self.rows.loss();
         let mut method = InExpectation::new(self.expectation()?);
         let state = method.init(&mut f, self.start())?;
@@ -127,12 +127,12 @@ impl Fit<'_> {
         let (course, state) = self.epochs(seed, state, step)?;
         let end = method.finish(&mut f, &state, self.settings.end)?;
         let converged = end.certificate.verdict == SqpVerdict::Converged;
-        Ok((Course { point: end.state.point().clone(), ..course }, self.measure(end.state.point())?, converged))
+        Ok((EpochCourse { point: end.state.point().clone(), ..course }, self.measure(end.state.point())?, converged))
     }
 
     /// The minimum, from the origin on all rows, with the sum of the sizes of its multipliers: f and the multipliers
     /// belong to a point with the verdict *converged*. Without `constrained`, the minimum of f alone.
-    pub fn minimum(&self, constrained: bool) -> Result<Option<Minimum>, Error> {
+    pub fn minimum(&self, constrained: bool) -> Result<Option<FairMinimum>, Error> {
         let mut f = self.rows.loss();
         // A probability is below 2.
         let free = || vec![MeanRow::mean(&Members::all(self.rows.len())).at_most(2.0)];
@@ -144,11 +144,11 @@ impl Fit<'_> {
             return Ok(None);
         }
         let multipliers = end.state.multipliers().iter().map(|y| y.abs()).sum();
-        Ok(Some(Minimum { value: end.certificate.value, multipliers, point: end.state.point().clone() }))
+        Ok(Some(FairMinimum { value: end.certificate.value, multipliers, point: end.state.point().clone() }))
     }
 
     /// Adam with a cosine on f + Σ μᵢcᵢ of the mini-batch. After each step μ ← μ + ηc, for each of the two bounds, at least 0.
-    pub fn lagrangian(&self, seed: u64, rate: f64, dual_rate: f64) -> Result<Course, Error> {
+    pub fn lagrangian(&self, seed: u64, rate: f64, dual_rate: f64) -> Result<EpochCourse, Error> {
         let Self { rows, gaps, settings } = self;
         let n = rows.len();
         let mut loss = rows.loss();
@@ -184,7 +184,7 @@ impl Fit<'_> {
 }
 
 /// A minimum.
-pub struct Minimum {
+pub struct FairMinimum {
     pub value: f64,
     /// The sum of the sizes of the multipliers.
     pub multipliers: f64,

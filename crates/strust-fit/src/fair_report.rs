@@ -1,9 +1,9 @@
 //! What bounds do: quantities by group with intervals, and what the bounds cost.
 
-use super::{FairRule, GroupColumn, LEAST_ROWS, ModelFairness, Quantity, solve::VIOLATION};
 use crate::{
     Error,
     assess::{Assessment, Predictor, assess},
+    fair::{FairRule, GroupColumn, GroupQuantity, LEAST_ROWS, ModelFairness, VIOLATION},
     scored::MeasuredRows,
     setup::FitSetup,
     table::DataTable,
@@ -48,7 +48,7 @@ pub struct GroupRates {
     /// Its rows.
     pub rows: usize,
     /// Each quantity that the group has rows for.
-    pub quantities: Vec<(Quantity, Estimate)>,
+    pub quantities: Vec<(GroupQuantity, Estimate)>,
 }
 
 /// The groups of a column.
@@ -66,7 +66,7 @@ pub struct FairEffect {
     /// What is bounded, in words.
     pub text: String,
     /// What is bounded.
-    pub quantity: Quantity,
+    pub quantity: GroupQuantity,
     /// The bound.
     pub bound: f64,
     /// The largest difference, or the rate, on the training rows.
@@ -109,19 +109,19 @@ pub struct FairReport {
 
 /// The count, the sum and the sum of squares of each quantity in a group.
 #[derive(Debug, Clone, Copy, Default)]
-struct Tally([[f64; 3]; Quantity::ALL.len()]);
+struct GroupTally([[f64; 3]; GroupQuantity::ALL.len()]);
 
-impl Tally {
-    fn mean(&self, quantity: Quantity) -> f64 {
+impl GroupTally {
+    fn mean(&self, quantity: GroupQuantity) -> f64 {
         let [n, sum, _] = self.0[quantity as usize];
         sum / n
     }
     /// The standard error of the mean.
-    fn error(&self, quantity: Quantity) -> f64 {
+    fn error(&self, quantity: GroupQuantity) -> f64 {
         let [n, sum, squares] = self.0[quantity as usize];
         ((squares - sum * sum / n).max(0.0) / (n - 1.0) / n).sqrt()
     }
-    fn estimate(&self, quantity: Quantity) -> Option<Estimate> {
+    fn estimate(&self, quantity: GroupQuantity) -> Option<Estimate> {
         let (n, mean) = (self.0[quantity as usize][0], self.mean(quantity));
         let around = || Estimate::around(mean, self.error(quantity));
         (n >= 1.0).then(|| if quantity.is_rate() { Estimate::share(mean, n) } else { around() })
@@ -130,8 +130,8 @@ impl Tally {
 
 /// Tallies of all rows, and of the groups of each column.
 struct Tallies {
-    all: Tally,
-    columns: Vec<Vec<Tally>>,
+    all: GroupTally,
+    columns: Vec<Vec<GroupTally>>,
 }
 
 impl Tallies {
@@ -143,17 +143,17 @@ impl Tallies {
         on: MeasuredRows<'_>,
     ) -> Result<Self, Error> {
         let (mut predictor, ranks, share) = (Predictor::new(weights, on.task), on.ranks, on.ranks.share());
-        let mut all = Tally::default();
-        let mut by_column: Vec<Vec<Tally>> =
-            columns.iter().map(|column| vec![Tally::default(); column.groups.len()]).collect();
+        let mut all = GroupTally::default();
+        let mut by_column: Vec<Vec<GroupTally>> =
+            columns.iter().map(|column| vec![GroupTally::default(); column.groups.len()]).collect();
         for place in share.places(on.index) {
             if ranks.is_interrupted() {
                 break;
             }
             let (prediction, goal) = (predictor.predict(&on.data.rows, place), on.data.goals[place]);
-            for quantity in Quantity::ALL {
+            for quantity in GroupQuantity::ALL {
                 let Some(number) = quantity.of(&prediction, goal) else { continue };
-                let add = |tally: &mut Tally| {
+                let add = |tally: &mut GroupTally| {
                     let sums = &mut tally.0[quantity as usize];
                     *sums = [sums[0] + 1.0, sums[1] + number, sums[2] + number * number];
                 };
@@ -172,10 +172,10 @@ impl Tallies {
 
     /// What each bound is about: the largest difference between groups, or the rate.
     fn bounded(&self, asked: &ModelFairness) -> Vec<Option<Estimate>> {
-        let difference = |(rule, tallies): (&FairRule, &Vec<Tally>)| {
+        let difference = |(rule, tallies): (&FairRule, &Vec<GroupTally>)| {
             let quantity = rule.quantity;
-            let counts = |tally: &&Tally| tally.0[quantity as usize][0] >= LEAST_ROWS;
-            let by_mean = |a: &&Tally, b: &&Tally| a.mean(quantity).total_cmp(&b.mean(quantity));
+            let counts = |tally: &&GroupTally| tally.0[quantity as usize][0] >= LEAST_ROWS;
+            let by_mean = |a: &&GroupTally, b: &&GroupTally| a.mean(quantity).total_cmp(&b.mean(quantity));
             let high = tallies.iter().filter(counts).max_by(by_mean)?;
             let low = tallies.iter().filter(counts).min_by(by_mean)?;
             let error = high.error(quantity).hypot(low.error(quantity));
@@ -192,10 +192,10 @@ impl Tallies {
             if found.iter().any(|other| other.column == column.name) {
                 continue;
             }
-            let group = |(name, tally): (&String, &Tally)| GroupRates {
+            let group = |(name, tally): (&String, &GroupTally)| GroupRates {
                 group: name.clone(),
-                rows: tally.0[Quantity::Score as usize][0] as usize,
-                quantities: Quantity::ALL.into_iter().filter_map(|q| Some((q, tally.estimate(q)?))).collect(),
+                rows: tally.0[GroupQuantity::Score as usize][0] as usize,
+                quantities: GroupQuantity::ALL.into_iter().filter_map(|q| Some((q, tally.estimate(q)?))).collect(),
             };
             let groups = column.groups.iter().zip(tallies).map(group).collect();
             found.push(ColumnRates { column: column.name.clone(), groups });
