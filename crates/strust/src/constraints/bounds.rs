@@ -64,6 +64,13 @@ impl<V: Vector> Bounds<V> {
         }
         Self::new(lower, upper)
     }
+    /// The same box after a change of both corners that keeps their order.
+    pub(crate) fn mapped(&self, change: impl Fn(&mut V)) -> Self {
+        let mut mapped = self.clone();
+        change(&mut mapped.lower);
+        change(&mut mapped.upper);
+        mapped
+    }
     /// The finite bounds: component, and −1 for a lower or +1 for an upper bound.
     pub(crate) fn finite(&self) -> &[(usize, f64)] {
         &self.finite

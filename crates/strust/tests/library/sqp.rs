@@ -151,24 +151,97 @@ fn nearest(target: Vec<f64>) -> impl Objective<Point = Vec<f64>> {
     })
 }
 
-#[test]
-fn many_rows_and_bounds_are_satisfied_by_products_alone() {
-    let d = 60;
+/// The nearest point with 30 equations and x ≥ 0.
+fn nearest_with_many_rows(d: usize) -> (impl Objective<Point = Vec<f64>>, impl Constraint<Point = Vec<f64>>) {
     let feasible: Vec<f64> = (0..d).map(|i| f64::from(u8::from(i % 3 == 0))).collect();
     let rows = many_rows(30, d);
     let right = rows.iter().map(|row| row.dot(&feasible)).collect();
     let constraint = both(Affine::new(rows, right).unwrap(), Bounds::nonnegative(&feasible)).unwrap();
-    let mut f = nearest((0..d).map(|i| (i as f64).sin() * 3.0).collect());
-    let mut method = sqp(constraint);
-    let report = minimize(&mut f).method(&mut method).full_batch().start(vec![0.0; d]).unwrap();
-    assert_eq!(report.reason, StopReason::Kkt);
-    let certificate = method.certify(&mut f, &report.state);
-    assert!(certificate.stationarity < 1e-5 && certificate.violation < 1e-6, "{certificate:?}");
-    assert!(certificate.complementarity < 1e-5, "{certificate:?}");
-    assert_eq!(certificate.active_rows.len(), 30);
-    let held = certificate.active_bounds;
-    assert!(held.len() > 5 && held.iter().all(|&i| report.point()[i] == 0.0), "{held:?}");
-    assert!(report.state.bound_multipliers().iter().all(|&z| z <= 0.0) && report.point().iter().all(|&x| x >= 0.0));
+    (nearest((0..d).map(|i| (i as f64).sin() * 3.0).collect()), constraint)
+}
+
+#[test]
+fn many_rows_and_bounds_are_satisfied_with_a_matrix_and_by_products_alone() {
+    for d in [60, 320] {
+        let (mut f, constraint) = nearest_with_many_rows(d);
+        let mut method = sqp(constraint);
+        let report = minimize(&mut f).method(&mut method).full_batch().start(vec![0.0; d]).unwrap();
+        assert_eq!(report.reason, StopReason::Kkt);
+        let certificate = method.certify(&mut f, &report.state);
+        assert!(certificate.stationarity < 1e-5 && certificate.violation < 1e-6, "{certificate:?}");
+        assert!(certificate.complementarity < 1e-5, "{certificate:?}");
+        assert_eq!(certificate.active_rows.len(), 30, "{d} unknowns, {} bounds", certificate.active_bounds.len());
+        let held = certificate.active_bounds;
+        assert!(held.len() > 5 && held.iter().all(|&i| report.point()[i] == 0.0), "{held:?}");
+        assert!(report.state.bound_multipliers().iter().all(|&z| z <= 0.0) && report.point().iter().all(|&x| x >= 0.0));
+    }
+}
+
+/// Σ wⱼ(xⱼ − tⱼ)⁴/4 + (xⱼ − tⱼ)²/2 on the sphere, with two coordinates in units that are 1000 times as large or small.
+fn in_odd_units(d: usize, s: f64) -> (impl Objective<Point = Vec<f64>>, impl Constraint<Point = Vec<f64>>, Vec<f64>) {
+    let unit = move |j: usize| {
+        if j == 1 {
+            s
+        } else if j == 4 {
+            s.recip()
+        } else {
+            1.0
+        }
+    };
+    let f = from_terms(1, move |_, x: &Vec<f64>, g: &mut Vec<f64>| {
+        let mut sum = 0.0;
+        for j in 0..d {
+            let (w, r) = (1.0 + j as f64, x[j] / unit(j) - (j as f64).sin());
+            g[j] += (w * r.powi(3) + r) / unit(j);
+            sum += 0.25 * w * r.powi(4) + 0.5 * r * r;
+        }
+        sum
+    });
+    let square = move |x: &[f64], v: &[f64]| (0..d).map(|j| x[j] * v[j] / unit(j).powi(2)).sum::<f64>();
+    let sphere = constraint_from_fn(
+        1,
+        move |x: &[f64], c: &mut [f64]| c[0] = square(x, x) - 1.0,
+        move |x: &[f64], v: &[f64], out: &mut [f64]| out[0] = 2.0 * square(x, v),
+        move |x: &[f64], y: &[f64], out: &mut [f64]| {
+            (0..d).for_each(|j| out[j] += 2.0 * y[0] * x[j] / unit(j).powi(2));
+        },
+    );
+    (f, sphere, (0..d).map(|j| unit(j) * (1.0 + 0.1 * (j as f64).cos())).collect())
+}
+
+#[test]
+fn units_that_are_off_cost_few_steps() {
+    let steps = |s: f64| {
+        let (mut f, sphere, start) = in_odd_units(8, s);
+        let report = minimize(&mut f).method(sqp(sphere)).full_batch().start(start).unwrap();
+        assert_eq!(report.reason, StopReason::Kkt);
+        report.steps
+    };
+    let (plain, odd) = (steps(1.0), steps(1000.0));
+    assert!(odd <= plain + 5, "{odd} steps instead of {plain}");
+    // A power of two is found exactly.
+    assert_eq!(steps(1024.0), plain);
+}
+
+#[test]
+fn a_resumed_run_with_a_matrix_and_units_equals_an_uninterrupted_run() {
+    let run = |cut: Option<usize>| {
+        let (mut f, sphere, start) = in_odd_units(8, 1000.0);
+        let mut method = sqp(sphere);
+        let mut state = method.init(&mut f, start).unwrap();
+        for k in 0..8 {
+            if cut == Some(k) {
+                let text = serde_json::to_string(&state).unwrap();
+                assert!(text.contains("units") && text.contains("matrix"), "{text}");
+                state = serde_json::from_str(&text).unwrap();
+                method = sqp(in_odd_units(8, 1000.0).1);
+                method.prepare(&mut f, state.point()).unwrap();
+            }
+            method.step(&mut f, &mut state, &Sample::all(1)).unwrap();
+        }
+        (bits(state.point()), serde_json::to_string(&state).unwrap())
+    };
+    assert_eq!(run(None), run(Some(4)));
 }
 
 #[test]
@@ -219,7 +292,8 @@ fn mini_batches_hand_over_to_the_full_sum_where_noise_limits_them() {
 
     let mut f = noisy_fit(400, 8, 1.0);
     let full = minimize(&mut f).method(sqp(sphere())).full_batch().start(vec![1.0; 8]).unwrap();
-    assert!((report.last.value - full.last.value).abs() <= 1e-9 * full.last.value);
+    let (handed, whole) = (report.last.value, full.last.value);
+    assert!((handed - whole).abs() <= 1e-9 * whole, "{handed} instead of {whole}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::{
     linear::{Linearized, LocalModel, LocalProducts, Proposal},
     memory::LagrangianCurvature,
     scaled::ScaledRows,
+    units::{InUnits, change, units},
 };
 use crate::{
     Error,
@@ -44,13 +45,22 @@ struct TrialOutcome<V> {
 }
 
 impl<V: Vector> StrSqpState<V> {
+    /// Into units, or back.
+    fn change_units(&mut self, units: Option<&[f64]>, into: bool) {
+        change(units, into, &mut self.x);
+        change(units, !into, &mut self.bound_multipliers);
+    }
     /// B learns from the last step.
     fn learn<C: Constraint<Point = V>>(&mut self, here: &CurrentPoint<'_, C>, g: &V) {
         if let Some(CurvaturePair { step, change: before }) = self.last.take() {
             let mut change = g.clone();
             here.linear.add_transposed(&self.scaled_multipliers(here.linear.scaled), &mut change);
             change.add(-1.0, &before);
-            self.memory.learn(step, change);
+            if here.linear.dense {
+                self.memory.learn_matrix(&step, change);
+            } else {
+                self.memory.learn(step, change);
+            }
         } else if self.memory.curvature == 0.0 {
             self.memory.curvature = here.gradient_norm.max(f64::MIN_POSITIVE) / here.length;
             self.penalty = here.gradient_norm;
@@ -109,6 +119,20 @@ impl<V: Vector> StrSqpState<V> {
 }
 
 impl<C: Constraint> StrSqp<C> {
+    /// The units of the coordinates at the start, where ∇f is g, and the weights of the rows in these units.
+    fn find_units(&mut self, state: &mut StrSqpState<C::Point>, g: &C::Point) {
+        let ones = vec![1.0; state.weights.len()];
+        let plain = ScaledRows::new(&mut self.constraint, &ones);
+        let linear = Linearized::at(&plain, &state.x, 0.0);
+        let Some(formed) = linear.formed.as_ref().filter(|_| linear.dense) else { return };
+        state.units = units(&state.x, g, &formed[..ones.len()]);
+        if state.units.is_some() {
+            let plain = ScaledRows::new(InUnits::constraint(&mut self.constraint, state.units.as_deref()), &ones);
+            let mut z = state.x.clone();
+            change(state.units.as_deref(), true, &mut z);
+            state.weights = Linearized::at(&plain, &z, 0.0).weights();
+        }
+    }
     /// One step on all terms with at most this many products, and the reduction that its model predicts.
     pub(super) fn step_on_all<F: Objective<Point = C::Point>>(
         &mut self,
@@ -118,9 +142,17 @@ impl<C: Constraint> StrSqp<C> {
         most: u64,
         g: &mut F::Point,
     ) -> Result<(StepRecord, f64), Error> {
-        let (value, squared_norm) = evaluate(f, &state.x, sample, g, state.k)?;
-        let gradient_norm = squared_norm.sqrt();
-        let scaled = ScaledRows::new(&mut self.constraint, &state.weights);
+        let (value, _) = evaluate(f, &state.x, sample, g, state.k)?;
+        if state.memory.curvature == 0.0 {
+            self.find_units(state, g);
+        }
+        let units = state.units.clone();
+        let units = units.as_deref();
+        state.change_units(units, true);
+        change(units, false, g);
+        let gradient_norm = g.norm();
+        let f = &mut InUnits::objective(f, units);
+        let scaled = ScaledRows::new(InUnits::constraint(&mut self.constraint, units), &state.weights);
         let x = state.x.clone();
         let linear = Linearized::at(&scaled, &x, ACCURACY);
         let violation = linear.violation();
@@ -186,6 +218,7 @@ impl<C: Constraint> StrSqp<C> {
             state.damping = (FACTOR * state.damping).max(STIFF * step.curvature);
         }
         state.memory = memory;
+        state.change_units(units, false);
         state.k += 1;
         Ok((StepRecord { evaluations, ..record }, predicted))
     }

@@ -90,7 +90,7 @@ impl<C: Constraint> StrSqp<C> {
         let z = &batch.iterate;
         let (f0, squared_norm) = evaluate(f, z, sample, g, state.k)?;
         let gradient_norm = squared_norm.sqrt();
-        let linear = Linearized::at(&scaled, z, NEGLIGIBLE);
+        let linear = Linearized::new(&scaled, z, scaled.residual(z), NEGLIGIBLE, false);
         let violation = linear.violation();
         let sizes = state.sizes(gradient_norm, z.norm(), violation);
         let length = sizes.1;
@@ -241,7 +241,7 @@ pub(super) fn restore<C: Constraint>(x: &mut C::Point, scaled: &ScaledRows<C>, a
         if scaled.violation(&c) <= C::Point::EPSILON * length {
             break;
         }
-        let excess = Linearized::new(scaled, x, c, NEGLIGIBLE).excess(active);
+        let excess = Linearized::new(scaled, x, c, NEGLIGIBLE, false).excess(active);
         x.add(-1.0, &excess);
         scaled.clip(x);
     }

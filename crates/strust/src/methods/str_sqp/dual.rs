@@ -1,15 +1,53 @@
 //! The dual of the step's problem: a quadratic problem with bounds.
 
 use super::constants::{NEGLIGIBLE, ROUNDING, ROUNDS, SMALL};
-use faer::{Mat, Side, linalg::solvers::Llt, prelude::Solve};
+use faer::{Mat, Side, linalg::solvers::Llt};
 
 /// K of a [`BoxProblem`].
 #[derive(Clone, Copy)]
 pub(super) enum Matrix<'a> {
     /// Its entries.
     Formed(&'a Mat<f64>),
+    /// G of K = GᵀG.
+    Gram(&'a Mat<f64>),
     /// y ↦ Ky.
     Products(&'a dyn Fn(&[f64]) -> Vec<f64>),
+}
+
+impl Matrix<'_> {
+    /// Kᵢⱼ of a matrix that is known by its entries.
+    pub fn entry(&self, i: usize, j: usize) -> f64 {
+        match self {
+            Self::Formed(k) => k[(i, j)],
+            Self::Gram(g) => dot(column(g, i), column(g, j)),
+            Self::Products(_) => f64::NAN,
+        }
+    }
+    /// Ky.
+    pub fn product(&self, y: &[f64]) -> Vec<f64> {
+        match self {
+            Self::Formed(k) => (0..y.len()).map(|i| dot(column(k, i), y)).collect(),
+            Self::Gram(g) => {
+                let gy = combined(g, y);
+                (0..y.len()).map(|i| dot(column(g, i), &gy)).collect()
+            }
+            Self::Products(product) => product(y),
+        }
+    }
+}
+
+/// Gy.
+pub(super) fn combined(g: &Mat<f64>, y: &[f64]) -> Vec<f64> {
+    let mut sum = vec![0.0; g.nrows()];
+    for (j, &y) in y.iter().enumerate().filter(|(_, y)| **y != 0.0) {
+        sum.iter_mut().zip(column(g, j)).for_each(|(sum, g)| *sum += y * g);
+    }
+    sum
+}
+
+/// A column of a matrix.
+pub(super) fn column(g: &Mat<f64>, j: usize) -> &[f64] {
+    g.col_as_slice(j)
 }
 
 /// min ½yᵀKy + bᵀy with lower ≤ y ≤ upper, for a symmetric K without negative eigenvalues.
@@ -29,11 +67,8 @@ impl BoxProblem<'_> {
             *y = y.clamp(lower, upper);
         }
         match self.k {
-            Matrix::Formed(k) => {
-                FormedProblem { k, b: self.b, lower: self.lower, upper: self.upper }.solve(y);
-                (0..y.len()).map(|i| (0..y.len()).map(|j| k[(i, j)] * y[j]).sum()).collect()
-            }
             Matrix::Products(product) => self.solve_by_products(product, y),
+            Matrix::Formed(_) | Matrix::Gram(_) => self.solve_by_rows(y),
         }
     }
 
@@ -116,103 +151,23 @@ impl BoxProblem<'_> {
 }
 
 /// Relative to the sum of which it is a part, this is 0.
-const ZERO: f64 = ROUNDING * f64::EPSILON;
+pub(super) const ZERO: f64 = ROUNDING * f64::EPSILON;
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    // Several sums at once, which the compiler can do in parallel.
+    let (mut sums, n) = ([0.0; 8], a.len().min(b.len()));
+    let (a, b) = (a[..n].chunks_exact(8), b[..n].chunks_exact(8));
+    let rest: f64 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
+    for (a, b) in a.zip(b) {
+        for k in 0..8 {
+            sums[k] += a[k] * b[k];
+        }
+    }
+    sums.iter().sum::<f64>() + rest
 }
 
 fn norm(a: &[f64]) -> f64 {
     dot(a, a).sqrt()
-}
-
-/// A [`BoxProblem`] whose matrix is formed.
-struct FormedProblem<'a> {
-    k: &'a Mat<f64>,
-    b: &'a [f64],
-    lower: &'a [f64],
-    upper: &'a [f64],
-}
-
-impl FormedProblem<'_> {
-    /// Improves y. Coordinate descent guesses the active bounds. Then an active-set method solves for the free
-    /// components, stops at the first bound in its way, and releases the bound that helps most. The objective never
-    /// increases, so dependent rows of K do no harm.
-    fn solve(&self, y: &mut [f64]) {
-        let m = y.len();
-        self.descend_by_coordinates(y);
-        let mut gradient = vec![0.0; m];
-        let mut held: Vec<bool> = (0..m).map(|i| y[i] <= self.lower[i] || y[i] >= self.upper[i]).collect();
-        for _ in 0..ROUNDS {
-            self.gradient(y, &mut gradient);
-            let free: Vec<usize> = (0..m).filter(|&i| !held[i]).collect();
-            let still = free.iter().all(|&i| gradient[i].abs() <= ZERO * self.size(i, y));
-            if still {
-                // Releases the bound with the steepest way inside.
-                let gain =
-                    |&i: &usize| if self.is_held(i, y[i], gradient[i]) { 0.0 } else { self.steepness(i, gradient[i]) };
-                let worth = |&i: &usize| gradient[i].abs() > ZERO * self.size(i, y) && gain(&i) > 0.0;
-                let best = (0..m).filter(|&i| held[i] && self.lower[i] < self.upper[i]).filter(worth);
-                let Some(i) = best.max_by(|i, j| gain(i).total_cmp(&gain(j))) else { return };
-                held[i] = false;
-                continue;
-            }
-            let Some(direction) = self.newton(&free, &gradient) else { return };
-            // The longest part of the step within the bounds.
-            let (mut share, mut blocked) = (1.0, None);
-            for (&i, &d) in free.iter().zip(&direction) {
-                let room = if d > 0.0 { self.upper[i] - y[i] } else { self.lower[i] - y[i] };
-                if d != 0.0 && room / d < share {
-                    (share, blocked) =
-                        ((room / d).max(0.0), Some((i, if d > 0.0 { self.upper[i] } else { self.lower[i] })));
-                }
-            }
-            let mut moved = false;
-            for (&i, d) in free.iter().zip(&direction) {
-                let next = (y[i] + share * d).clamp(self.lower[i], self.upper[i]);
-                moved |= next.to_bits() != y[i].to_bits();
-                y[i] = next;
-            }
-            if let Some((i, bound)) = blocked {
-                y[i] = bound;
-                held[i] = true;
-            } else if !moved {
-                return;
-            }
-        }
-    }
-
-    /// The size of the terms in the gradient's component i.
-    fn size(&self, i: usize, y: &[f64]) -> f64 {
-        (0..y.len()).map(|j| (self.k[(i, j)] * y[j]).abs()).fold(self.b[i].abs(), f64::max)
-    }
-    /// The decrease per length of y, in the norm of K's diagonal.
-    fn steepness(&self, i: usize, gradient: f64) -> f64 {
-        gradient.abs() / self.k[(i, i)].max(f64::MIN_POSITIVE).sqrt()
-    }
-    fn gradient(&self, y: &[f64], gradient: &mut [f64]) {
-        for (i, g) in gradient.iter_mut().enumerate() {
-            *g = self.b[i] + y.iter().enumerate().map(|(j, y)| self.k[(i, j)] * y).sum::<f64>();
-        }
-    }
-    /// Whether yᵢ is at a bound that the gradient pushes against.
-    fn is_held(&self, i: usize, y: f64, gradient: f64) -> bool {
-        (y <= self.lower[i] && gradient >= 0.0) || (y >= self.upper[i] && gradient <= 0.0)
-    }
-    fn descend_by_coordinates(&self, y: &mut [f64]) {
-        for i in 0..y.len() {
-            let slope = self.b[i] + (0..y.len()).map(|j| self.k[(i, j)] * y[j]).sum::<f64>();
-            if self.k[(i, i)] > 0.0 {
-                y[i] = (y[i] - slope / self.k[(i, i)]).clamp(self.lower[i], self.upper[i]);
-            }
-        }
-    }
-    /// −K⁻¹·gradient over the free components.
-    fn newton(&self, free: &[usize], gradient: &[f64]) -> Option<Vec<f64>> {
-        let factor = factor(free.len(), |i, j| self.k[(free[i], free[j])])?;
-        let solved = factor.solve(Mat::from_fn(free.len(), 1, |i, _| -gradient[free[i]]));
-        Some((0..free.len()).map(|i| solved[(i, 0)]).collect())
-    }
 }
 
 /// The Cholesky factor of a symmetric matrix without negative eigenvalues. The first multiple of its largest entry that

@@ -1,13 +1,16 @@
 //! The constraints near a point, and the step that the model proposes there.
 
 use super::{
-    constants::{FACTOR, FORMED, GOOD, NEGLIGIBLE, PROBES, ROUNDING, TRIALS},
-    dual::{BoxProblem, Matrix},
+    constants::{DENSE, DENSE_ROWS, FACTOR, FORMED, GOOD, NEGLIGIBLE, PROBES, ROUNDING, TRIALS},
+    dual::{BoxProblem, Matrix, combined, dot},
     memory::{Inverse, LagrangianCurvature},
     scaled::ScaledRows,
 };
 use crate::{constraints::Constraint, vector::Vector};
-use faer::Mat;
+use faer::{
+    Mat, Par,
+    linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place},
+};
 use std::cell::RefCell;
 
 /// C and A at a point.
@@ -17,18 +20,22 @@ pub(super) struct Linearized<'a, C: Constraint> {
     pub c: Vec<f64>,
     /// The rows of A, if there are few.
     pub formed: Option<Vec<C::Point>>,
+    /// Whether B is a matrix.
+    pub dense: bool,
     /// The relative error of multipliers, if the rows are not formed.
     accuracy: f64,
     scratch: RefCell<Option<C::Point>>,
 }
 
 impl<'a, C: Constraint> Linearized<'a, C> {
+    /// With a matrix B where x has few components, else with pairs.
     pub fn at(scaled: &'a ScaledRows<C>, x: &'a C::Point, accuracy: f64) -> Self {
-        Self::new(scaled, x, scaled.residual(x), accuracy)
+        let dense = x.dimension() <= DENSE && scaled.len() <= DENSE_ROWS;
+        Self::new(scaled, x, scaled.residual(x), accuracy, dense)
     }
     /// The same where C is known.
-    pub fn new(scaled: &'a ScaledRows<C>, x: &'a C::Point, c: Vec<f64>, accuracy: f64) -> Self {
-        let formed = (scaled.len() <= FORMED).then(|| {
+    pub fn new(scaled: &'a ScaledRows<C>, x: &'a C::Point, c: Vec<f64>, accuracy: f64, dense: bool) -> Self {
+        let formed = (dense || scaled.len() <= FORMED).then(|| {
             let mut y = vec![0.0; scaled.len()];
             let row = |i: usize| {
                 let mut row = x.zeros_like();
@@ -41,7 +48,16 @@ impl<'a, C: Constraint> Linearized<'a, C> {
         });
         // Products are not more accurate than this.
         let accuracy = accuracy.max(ROUNDING * C::Point::EPSILON);
-        Self { scaled, x, c, formed, accuracy, scratch: RefCell::new(None) }
+        Self { scaled, x, c, formed, dense, accuracy, scratch: RefCell::new(None) }
+    }
+    /// Aᵀ of rows that are formed.
+    fn columns(&self) -> Option<Mat<f64>> {
+        let rows = self.formed.as_ref()?;
+        let mut columns = Mat::zeros(self.x.dimension(), rows.len());
+        for (j, row) in rows.iter().enumerate() {
+            columns.col_as_slice_mut(j).copy_from_slice(&row.components());
+        }
+        Some(columns)
     }
     /// The factor of each row of a constraint that gives it the slope 1, or of all of them if they are not formed.
     pub fn weights(&self) -> Vec<f64> {
@@ -135,10 +151,16 @@ impl<'a, C: Constraint> Linearized<'a, C> {
     /// Minimizes ½‖Aᵀy‖² + bᵀy within bounds.
     pub fn least_squares(&self, b: &[f64], lower: &[f64], upper: &[f64]) -> Vec<f64> {
         let mut y = vec![0.0; b.len()];
-        let formed = |rows: &Vec<C::Point>| Mat::from_fn(rows.len(), rows.len(), |i, j| rows[i].dot(&rows[j]));
-        let formed = self.formed.as_ref().map(formed);
+        let formed_rows = |rows: &Vec<C::Point>| Mat::from_fn(rows.len(), rows.len(), |i, j| rows[i].dot(&rows[j]));
         let products = |y: &[f64]| self.normal_product(y);
-        let k = formed.as_ref().map_or(Matrix::Products(&products), Matrix::Formed);
+        let (columns, formed);
+        let k = if self.dense {
+            columns = self.columns();
+            columns.as_ref().map_or(Matrix::Products(&products), Matrix::Gram)
+        } else {
+            formed = self.formed.as_ref().map(formed_rows);
+            formed.as_ref().map_or(Matrix::Products(&products), Matrix::Formed)
+        };
         BoxProblem { k, b, lower, upper, accuracy: self.accuracy }.solve(&mut y);
         y
     }
@@ -205,12 +227,23 @@ pub(super) struct LocalProducts<'a, C: Constraint> {
     linear: &'a Linearized<'a, C>,
     memory: &'a LagrangianCurvature<C::Point>,
     g: &'a C::Point,
-    formed: Option<FormedProducts>,
-    /// UᵀAᵀ, row by row, and Uᵀg.
-    seen: Vec<Vec<f64>>,
-    seen_g: Vec<f64>,
-    /// Where the search for the multipliers of many rows begins.
+    known: Known,
+    /// Where the search for the multipliers begins.
     start: Vec<f64>,
+}
+
+/// What is known about B and A.
+enum Known {
+    /// B, Aᵀ and g.
+    Dense(Mat<f64>, Mat<f64>, Mat<f64>),
+    /// Products with the vectors of B.
+    Pairs {
+        /// Of rows that are formed.
+        formed: Option<FormedProducts>,
+        /// UᵀAᵀ, row by row, and Uᵀg.
+        seen: Vec<Vec<f64>>,
+        seen_g: Vec<f64>,
+    },
 }
 
 /// The products of rows that are formed.
@@ -230,6 +263,11 @@ impl<'a, C: Constraint> LocalProducts<'a, C> {
         g: &'a C::Point,
         start: Vec<f64>,
     ) -> Self {
+        if let (true, Some(columns)) = (linear.dense, linear.columns()) {
+            let components = g.components();
+            let gradient = Mat::from_fn(components.len(), 1, |i, _| components[i]);
+            return Self { linear, memory, g, known: Known::Dense(memory.matrix(g), columns, gradient), start };
+        }
         let formed = linear.formed.as_ref().map(|rows| FormedProducts {
             rows: Mat::from_fn(rows.len(), rows.len(), |i, j| rows[i].dot(&rows[j])),
             ag: rows.iter().map(|row| row.dot(g)).collect(),
@@ -239,59 +277,78 @@ impl<'a, C: Constraint> LocalProducts<'a, C> {
             Some(rows) => rows.iter().map(|row| memory.project(row)).collect(),
             None => memory.project_all(linear.c.len(), |column| linear.product(column)),
         };
-        Self { linear, memory, g, formed, seen, seen_g: memory.project(g), start }
+        Self { linear, memory, g, known: Known::Pairs { formed, seen, seen_g: memory.project(g) }, start }
     }
     /// The model for one σ.
     pub fn model(&self, sigma: f64) -> LocalModel<'_, C> {
-        let Self { linear, memory, g, ref seen, ref seen_g, .. } = *self;
-        let inverse = memory.inverse(sigma);
-        let last = RefCell::new(self.start.clone());
-        let Some(FormedProducts { rows, ag, gg }) = &self.formed else {
-            let weighed = inverse.weigh(seen_g);
-            let row = |(ag, seen): (f64, &Vec<f64>)| inverse.product(ag, seen, &weighed);
-            let ahg = linear.product(g).into_iter().zip(seen).map(row).collect();
-            let ghg = inverse.product(g.norm_squared(), seen_g, &weighed);
-            return LocalModel { linear, g, k: None, ahg, ghg, inverse, seen, seen_g, last };
+        let Self { linear, memory, g, ref known, ref start } = *self;
+        let (metric, ahg) = match known {
+            Known::Dense(b, columns, gradient) => {
+                let factor = memory.factor(b, sigma);
+                let (mut rows, mut gradient) = (columns.clone(), gradient.clone());
+                solve_lower_triangular_in_place(factor.as_ref(), rows.as_mut(), Par::Seq);
+                solve_lower_triangular_in_place(factor.as_ref(), gradient.as_mut(), Par::Seq);
+                let gradient = gradient.col_as_slice(0).to_vec();
+                let ahg = (0..rows.ncols()).map(|i| dot(rows.col_as_slice(i), &gradient)).collect();
+                (Metric::Dense { factor, rows, gradient }, ahg)
+            }
+            Known::Pairs { formed: None, seen, seen_g } => {
+                let inverse = memory.inverse(sigma);
+                let weighed = inverse.weigh(seen_g);
+                let row = |(ag, seen): (f64, &Vec<f64>)| inverse.product(ag, seen, &weighed);
+                let ahg = linear.product(g).into_iter().zip(seen).map(row).collect();
+                let ghg = inverse.product(g.norm_squared(), seen_g, &weighed);
+                (Metric::Pairs { inverse, k: None, seen, seen_g, ghg }, ahg)
+            }
+            Known::Pairs { formed: Some(FormedProducts { rows, ag, gg }), seen, seen_g } => {
+                let inverse = memory.inverse(sigma);
+                let weighed: Vec<Vec<f64>> = seen.iter().map(|seen| inverse.weigh(seen)).collect();
+                let weighed_g = inverse.weigh(seen_g);
+                // The lower half for both, so that the matrix is symmetric to the last bit.
+                let product = |i: usize, j: usize| inverse.product(rows[(i, j)], &seen[i], &weighed[j]);
+                let k = Mat::from_fn(rows.nrows(), rows.nrows(), |i, j| product(i.max(j), i.min(j)));
+                let ahg = ag.iter().zip(seen).map(|(ag, seen)| inverse.product(*ag, seen, &weighed_g)).collect();
+                let ghg = inverse.product(*gg, seen_g, &weighed_g);
+                (Metric::Pairs { inverse, k: Some(k), seen, seen_g, ghg }, ahg)
+            }
         };
-        let weighed: Vec<Vec<f64>> = seen.iter().map(|seen| inverse.weigh(seen)).collect();
-        let weighed_g = inverse.weigh(seen_g);
-        // The lower half for both, so that the matrix is symmetric to the last bit.
-        let product = |i: usize, j: usize| inverse.product(rows[(i, j)], &seen[i], &weighed[j]);
-        let k = Mat::from_fn(rows.nrows(), rows.nrows(), |i, j| product(i.max(j), i.min(j)));
-        let ahg = ag.iter().zip(seen).map(|(ag, seen)| inverse.product(*ag, seen, &weighed_g)).collect();
-        let ghg = inverse.product(*gg, seen_g, &weighed_g);
-        LocalModel { linear, inverse, g, k: Some(k), ahg, ghg, seen, seen_g, last }
+        LocalModel { linear, g, metric, ahg, last: RefCell::new(start.clone()) }
     }
+}
+
+/// H = (B + σI)⁻¹, with which all products are made.
+enum Metric<'a, V> {
+    /// L of B + σI = LLᵀ, L⁻¹Aᵀ and L⁻¹g.
+    Dense { factor: Mat<f64>, rows: Mat<f64>, gradient: Vec<f64> },
+    /// H itself, AHAᵀ if the rows are formed, UᵀAᵀ row by row, Uᵀg and gᵀHg.
+    Pairs { inverse: Inverse<'a, V>, k: Option<Mat<f64>>, seen: &'a [Vec<f64>], seen_g: &'a [f64], ghg: f64 },
+}
+
+/// Uᵀ(a·g + Aᵀy).
+fn seen_of(seen: &[Vec<f64>], seen_g: &[f64], a: f64, y: &[f64]) -> Vec<f64> {
+    let mut sum: Vec<f64> = seen_g.iter().map(|g| a * g).collect();
+    seen.iter().zip(y).for_each(|(row, y)| sum.add(*y, row));
+    sum
 }
 
 /// The model at a point for one σ.
 pub(super) struct LocalModel<'a, C: Constraint> {
     linear: &'a Linearized<'a, C>,
-    inverse: Inverse<'a, C::Point>,
+    metric: Metric<'a, C::Point>,
     g: &'a C::Point,
-    /// AHAᵀ if the rows are formed, AHg and gᵀHg.
-    k: Option<Mat<f64>>,
+    /// AHg.
     ahg: Vec<f64>,
-    ghg: f64,
-    /// UᵀAᵀ, row by row, and Uᵀg.
-    seen: &'a [Vec<f64>],
-    seen_g: &'a [f64],
-    /// The last multipliers, where the next search begins if the rows are not formed.
+    /// The last multipliers, where the next search begins.
     last: RefCell<Vec<f64>>,
 }
 
 impl<C: Constraint> LocalModel<'_, C> {
-    /// Uᵀ(a·g + Aᵀy).
-    fn seen_of(&self, a: f64, y: &[f64]) -> Vec<f64> {
-        let mut seen: Vec<f64> = self.seen_g.iter().map(|g| a * g).collect();
-        self.seen.iter().zip(y).for_each(|(row, y)| seen.add(*y, row));
-        seen
-    }
-    /// AHAᵀy.
+    /// AHAᵀy by products.
     fn product(&self, y: &[f64]) -> Vec<f64> {
+        let Metric::Pairs { inverse, seen, seen_g, .. } = &self.metric else { unreachable!("its rows are formed") };
         let plain = self.linear.normal_product(y);
-        let weighed = self.inverse.weigh(&self.seen_of(0.0, y));
-        plain.iter().zip(self.seen).map(|(plain, row)| self.inverse.product(*plain, row, &weighed)).collect()
+        let weighed = inverse.weigh(&seen_of(seen, seen_g, 0.0, y));
+        plain.iter().zip(*seen).map(|(plain, row)| inverse.product(*plain, row, &weighed)).collect()
     }
     /// The step for constraints C + Ap, with the gradient g for `steepness` 1, or without it for 0.
     fn propose(&self, c: &[f64], penalty: f64, steepness: f64) -> Proposal<C::Point> {
@@ -299,20 +356,42 @@ impl<C: Constraint> LocalModel<'_, C> {
         let (lower, upper) = scaled.limits(penalty);
         let b: Vec<f64> = self.ahg.iter().zip(c).map(|(ahg, c)| steepness * ahg - c).collect();
         let products = |y: &[f64]| self.product(y);
-        let k = self.k.as_ref().map_or(Matrix::Products(&products), Matrix::Formed);
-        let mut y = if self.k.is_some() { vec![0.0; c.len()] } else { self.last.borrow().clone() };
+        let k = match &self.metric {
+            Metric::Dense { rows, .. } => Matrix::Gram(rows),
+            Metric::Pairs { k: Some(k), .. } => Matrix::Formed(k),
+            Metric::Pairs { k: None, .. } => Matrix::Products(&products),
+        };
+        let mut y = if let Matrix::Formed(_) = k { vec![0.0; c.len()] } else { self.last.borrow().clone() };
         let accuracy = self.linear.accuracy;
         let ky = BoxProblem { k, b: &b, lower: &lower, upper: &upper, accuracy }.solve(&mut y);
-        let along: f64 = y.iter().zip(&self.ahg).map(|(y, ahg)| y * ahg).sum();
-        let square = steepness * (self.ghg + 2.0 * along) + y.iter().zip(&ky).map(|(y, ky)| y * ky).sum::<f64>();
         // A row whose multiplier is not at the penalty is satisfied, up to the accuracy of y.
         let ahead = |i: usize| if y[i].abs() < penalty { 0.0 } else { -b[i] - ky[i] };
-        let left = scaled.violation(&(0..c.len()).map(ahead).collect::<Vec<f64>>());
+        let ahead: Vec<f64> = (0..c.len()).map(ahead).collect();
+        let left = scaled.violation(&ahead);
         let mut p = if steepness == 0.0 { self.g.zeros_like() } else { self.g.clone() };
         self.linear.add_transposed(&y, &mut p);
         let stationarity = p.norm();
-        self.inverse.apply_negative(&self.seen_of(steepness, &y), &mut p);
-        let slope = -steepness * (self.ghg + along);
+        // pᵀ(B + σI)p and gᵀp
+        let (square, slope);
+        match &self.metric {
+            Metric::Dense { factor, rows, gradient } => {
+                let mut sum = Mat::zeros(gradient.len(), 1);
+                let slots = sum.col_as_slice_mut(0).iter_mut();
+                slots.zip(combined(rows, &y)).zip(gradient).for_each(|((p, ay), g)| *p = -(steepness * g + ay));
+                square = dot(sum.col_as_slice(0), sum.col_as_slice(0));
+                // gᵀp = −pᵀ(B + σI)p − yᵀAp: a difference of large numbers would be lost in rounding near a solution.
+                let of_rows: f64 = (0..c.len()).map(|i| y[i] * (ahead[i] - c[i])).sum();
+                slope = -steepness * (square + of_rows);
+                solve_upper_triangular_in_place(factor.transpose(), sum.as_mut(), Par::Seq);
+                p.set_components(sum.col_as_slice(0));
+            }
+            Metric::Pairs { inverse, seen, seen_g, ghg, .. } => {
+                let along: f64 = y.iter().zip(&self.ahg).map(|(y, ahg)| y * ahg).sum();
+                square = steepness * (ghg + 2.0 * along) + y.iter().zip(&ky).map(|(y, ky)| y * ky).sum::<f64>();
+                slope = -steepness * (ghg + along);
+                inverse.apply_negative(&seen_of(seen, seen_g, steepness, &y), &mut p);
+            }
+        }
         let predicted = -slope - 0.5 * square + penalty * (self.linear.violation() - left);
         let length = p.norm_squared();
         let curvature = if length > 0.0 { square / length } else { 0.0 };

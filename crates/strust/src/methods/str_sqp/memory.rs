@@ -1,10 +1,20 @@
-//! The curvature of the Lagrangian: limited-memory BFGS in its compact form.
+//! The curvature of the Lagrangian: limited-memory BFGS in its compact form, or BFGS with its matrix.
 
-use super::constants::{DAMPED, PAIRS, UNBOUNDED};
+use super::{
+    constants::{DAMPED, PAIRS, UNBOUNDED},
+    dual::combined,
+};
 use crate::{models::CurvaturePair, vector::Vector};
-use faer::{Mat, linalg::solvers::PartialPivLu, prelude::Solve};
+use faer::{Mat, Side, linalg::solvers::PartialPivLu, prelude::Solve};
 
-/// B = θI − U·N⁻¹·Uᵀ with U = [θS Y] and N = [[θSᵀS, L], [Lᵀ, −D]], where S has the steps, Y the changes of the
+/// The entries of a matrix.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entries {
+    pub(crate) entries: Mat<f64>,
+}
+crate::saved!([] Entries { entries: vector });
+
+/// B = θI − U·N⁻¹·Uᵀ, or its entries, with U = [θS Y] and N = [[θSᵀS, L], [Lᵀ, −D]], where S has the steps, Y the changes of the
 /// gradient, L is the strictly lower triangle of SᵀY and D its diagonal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LagrangianCurvature<V> {
@@ -15,12 +25,14 @@ pub struct LagrangianCurvature<V> {
     /// The products of all steps with each other, of all steps (rows) with all changes, and of all changes with each
     /// other.
     pub(crate) products: [Vec<Vec<f64>>; 3],
+    /// B itself where x has few components. Then there are no pairs.
+    pub(crate) matrix: Option<Entries>,
 }
-crate::saved!([V: Vector] LagrangianCurvature<V> { curvature, pairs, products });
+crate::saved!([V: Vector] LagrangianCurvature<V> { curvature, pairs, products, matrix });
 
 impl<V: Vector> LagrangianCurvature<V> {
     pub(super) fn new(curvature: f64) -> Self {
-        Self { curvature, pairs: Vec::new(), products: Default::default() }
+        Self { curvature, pairs: Vec::new(), products: Default::default(), matrix: None }
     }
     /// The columns of U, as the vectors that they are multiples of.
     fn columns(&self) -> impl Iterator<Item = &V> {
@@ -70,6 +82,14 @@ impl<V: Vector> LagrangianCurvature<V> {
             (kept - scale(i) * scale(j) / tau) * gram[(i, j)]
         })
     }
+    /// L of B + σI = LLᵀ, for a matrix B.
+    pub(super) fn factor(&self, b: &Mat<f64>, sigma: f64) -> Mat<f64> {
+        let shifted = Mat::from_fn(b.nrows(), b.nrows(), |i, j| b[(i, j)] + if i == j { sigma } else { 0.0 });
+        shifted.llt(Side::Lower).map_or_else(
+            |_| Mat::from_fn(b.nrows(), b.nrows(), |i, j| if i == j { (self.curvature + sigma).sqrt() } else { 0.0 }),
+            |factor| factor.L().to_owned(),
+        )
+    }
     /// The inverse of B + σI.
     pub(super) fn inverse(&self, sigma: f64) -> Inverse<'_, V> {
         let tau = self.curvature + sigma;
@@ -78,6 +98,9 @@ impl<V: Vector> LagrangianCurvature<V> {
     }
     /// out ← B·v.
     fn multiply(&self, v: &V, out: &mut V) {
+        if let Some(matrix) = &self.matrix {
+            return out.set_components(&combined(&matrix.entries, &v.components()));
+        }
         out.set_zero();
         out.add(self.curvature, v);
         if !self.pairs.is_empty() {
@@ -85,22 +108,71 @@ impl<V: Vector> LagrangianCurvature<V> {
             self.expand(-1.0, &u, out);
         }
     }
-    /// Adds a pair.
-    pub(super) fn learn(&mut self, step: V, mut change: V) {
+    /// B as a matrix, for vectors like this one.
+    pub(super) fn matrix(&self, like: &V) -> Mat<f64> {
+        if let Some(matrix) = &self.matrix {
+            return matrix.entries.clone();
+        }
+        let n = like.dimension();
+        let (mut unit, mut column, mut matrix) = (like.zeros_like(), like.zeros_like(), Mat::zeros(n, n));
+        for j in 0..n {
+            unit.set_component(j, 1.0);
+            self.multiply(&unit, &mut column);
+            unit.set_component(j, 0.0);
+            matrix.col_as_slice_mut(j).copy_from_slice(&column.components());
+        }
+        matrix
+    }
+    /// The step and the change with Powell's damping, and sᵀBs; `None` if B cannot use them.
+    fn damped(&self, step: &V, mut change: V) -> Option<(V, V, f64)> {
         let mut product = step.zeros_like();
-        self.multiply(&step, &mut product);
-        let (own, known, length) = (step.dot(&change), step.dot(&product), step.norm_squared());
+        self.multiply(step, &mut product);
+        let (own, known) = (step.dot(&change), step.dot(&product));
         // A pair whose curvature is so negative says nothing that B could use.
-        if !(own.is_finite() && known > 0.0 && length > 0.0) || own < -UNBOUNDED * known {
-            return;
+        if !(own.is_finite() && known > 0.0) || own < -UNBOUNDED * known {
+            return None;
         }
         if own < DAMPED * known {
             let share = (1.0 - DAMPED) * known / (known - own);
             change.scale_add(share, 1.0 - share, &product);
         }
+        (step.dot(&change) > 0.0 && change.norm_squared().is_finite()).then_some((change, product, known))
+    }
+    /// B ← B − BssᵀB/sᵀBs + yyᵀ/sᵀy. The first pair sets the scale of B before.
+    pub(super) fn learn_matrix(&mut self, step: &V, change: V) {
+        if self.matrix.is_none() {
+            if self.pairs.is_empty() {
+                let Some((change, ..)) = self.damped(step, change.clone()) else { return };
+                self.curvature = (change.norm_squared() / step.norm_squared()).sqrt();
+            }
+            self.matrix = Some(Entries { entries: self.matrix(step) });
+            (self.pairs, self.products) = (Vec::new(), Default::default());
+        }
+        let Some((change, product, known)) = self.damped(step, change) else { return };
+        let curved = step.dot(&change);
+        let theta = (change.norm_squared() / step.norm_squared()).sqrt();
+        let (y, bs) = (change.components(), product.components());
+        let Some(Entries { entries: matrix }) = &mut self.matrix else { return };
+        for j in 0..y.len() {
+            let (from_y, from_bs) = (y[j] / curved, bs[j] / known);
+            for (i, b) in matrix.col_as_slice_mut(j).iter_mut().enumerate() {
+                *b += y[i] * from_y - bs[i] * from_bs;
+            }
+        }
+        // Rounding must not leave a B that has no factor.
+        if !matrix.is_all_finite() || matrix.llt(Side::Lower).is_err() {
+            *self = Self::new(theta);
+        } else {
+            self.curvature = theta;
+        }
+    }
+    /// Adds a pair.
+    pub(super) fn learn(&mut self, step: V, change: V) {
+        let length = step.norm_squared();
+        let Some((change, ..)) = self.damped(&step, change) else { return };
         let curved = step.dot(&change);
         let theta = (change.norm_squared() / length).sqrt();
-        if !(curved > 0.0 && theta.is_finite()) {
+        if !theta.is_finite() {
             return;
         }
         self.curvature = theta;
@@ -215,5 +287,61 @@ mod tests {
         memory.learn(vec![1.0, 0.0], vec![-3.0, 1.0]);
         let CurvaturePair { step, change } = &memory.pairs[0];
         assert!((step.dot(change) - DAMPED).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_matrix_is_that_of_all_pairs() {
+        let mut memory = LagrangianCurvature::new(2.0);
+        let mut pairs = Vec::new();
+        for k in 0..6 {
+            let step: Vec<f64> = (0..4).map(|i| f64::from(i * k + i + k).sin() + 0.3).collect();
+            let change: Vec<f64> = step.iter().enumerate().map(|(i, s)| [3.0, 1.0, 0.5, 7.0][i] * s).collect();
+            memory.learn_matrix(&step, change.clone());
+            pairs.push(CurvaturePair { step, change });
+        }
+        // The first pair sets the scale.
+        let theta = pairs[0].change.norm() / pairs[0].step.norm();
+        let (found, expected) = (memory.matrix(&pairs[0].step), dense(theta, &pairs));
+        assert!((found - expected).norm_max() < 1e-12);
+        assert!(memory.pairs.is_empty());
+    }
+
+    #[test]
+    fn pairs_become_a_matrix() {
+        let mut memory = LagrangianCurvature::new(2.0);
+        let pair = CurvaturePair { step: vec![1.0, 0.5], change: vec![2.0, 3.0] };
+        memory.learn(pair.step.clone(), pair.change.clone());
+        let expected = dense(memory.curvature, &[pair]);
+        assert!((memory.matrix(&vec![0.0; 2]) - expected).norm_max() < 1e-12);
+        let (step, change) = (vec![0.5, -1.0], vec![0.5, -4.0]);
+        memory.learn_matrix(&step, change.clone());
+        let mut product = vec![0.0; 2];
+        memory.multiply(&step, &mut product);
+        assert!(memory.pairs.is_empty() && (0..2).all(|i| (product[i] - change[i]).abs() < 1e-12), "{product:?}");
+    }
+
+    #[test]
+    fn the_matrix_always_has_a_factor() {
+        let mut memory = LagrangianCurvature::new(1.0);
+        for k in 0..60 {
+            // Curvatures over forty decades, negative ones, and numbers that are not finite.
+            let size = 10.0_f64.powi((k * 7) % 41 - 20);
+            let step: Vec<f64> = (0..3).map(|i| f64::from(i * k + i + 1).sin()).collect();
+            let sign = if k % 5 == 0 { -1.0 } else { 1.0 };
+            let mut change: Vec<f64> = step.iter().map(|s| sign * size * s + 0.1 * size).collect();
+            if k % 11 == 0 {
+                change[1] = if k % 2 == 0 { f64::NAN } else { f64::INFINITY };
+            }
+            memory.learn_matrix(&step, change);
+            let b = memory.matrix(&step);
+            for sigma in [0.0, 1.0, 1e20] {
+                let factor = memory.factor(&b, sigma);
+                assert!((0..3).all(|i| factor[(i, i)] > 0.0 && factor[(i, i)].is_finite()), "after {k}: {factor:?}");
+            }
+        }
+        // Without a factor of its own, the scale alone is used.
+        let indefinite = Mat::from_fn(3, 3, |i, j| if i == j { -1.0 } else { 0.0 });
+        let factor = memory.factor(&indefinite, 0.0);
+        assert!((factor[(1, 1)] - memory.curvature.sqrt()).abs() <= 1e-12 * factor[(1, 1)]);
     }
 }

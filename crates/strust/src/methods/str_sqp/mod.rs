@@ -1,5 +1,6 @@
 //! STR-SQP: equalities, inequalities and bounds by an exact penalty, whose model is minimized through its dual.
 
+mod active;
 mod all;
 mod batch;
 mod constants;
@@ -11,6 +12,7 @@ mod linear;
 mod memory;
 mod scaled;
 mod turn;
+mod units;
 
 use batch::BatchMemory;
 use memory::LagrangianCurvature;
@@ -36,7 +38,7 @@ config! {
     pub struct StrSqpConfig for "str-sqp" {
         /// Relative tolerance of feasibility, of the Lagrangian's gradient and of complementarity.
         pub tolerance: f64 = 1e-8, Number(Range::open(0.0, 1.0));
-        /// The most products with the Lagrangian's Hessian in a step on all terms. 0: limited-memory BFGS alone.
+        /// The most products with the Lagrangian's Hessian in a step on all terms. 0: BFGS alone.
         pub products: u64 = 0, Whole(Range::closed(0.0, 1_000_000.0));
     }
 }
@@ -54,7 +56,9 @@ config! {
 /// accept above 0.1, else σ ← max(4σ, ½pᵀBp/pᵀp);   above 0.5: σ ← σ/4
 /// ```
 ///
-/// B is limited-memory BFGS of the Lagrangian f + yᵀc. σ plays the radius: it shortens the step.
+/// B is BFGS of the Lagrangian f + yᵀc: a matrix up to 300 unknowns and 3,000 rows and finite bounds, ten pairs beyond. σ
+/// plays the radius: it shortens the step. With a matrix, steps are steps of x/u, where the start and the slopes of f and c
+/// agree that coordinates have units u that differ.
 ///
 /// With `products` above 0, p only names the active rows. Projected conjugate gradients then minimize gᵀp + ½pᵀWp where
 /// these rows are 0, with exact products of W = ∇²f + Σyᵢ∇²cᵢ and inside a radius of their own. The same merit judges this
@@ -218,6 +222,9 @@ crate::serde_as_saved!([] SqpVerdict);
 pub struct StrSqpState<V> {
     /// x.
     pub(crate) x: V,
+    /// u, where units of coordinates differ: steps on all terms are steps of x/u. All that they have learned is in these
+    /// units, except for x and the multipliers.
+    pub(crate) units: Option<Vec<f64>>,
     /// y, the multipliers of the rows: L = f + yᵀc.
     pub(crate) multipliers: Vec<f64>,
     /// The multipliers of the bounds: at most 0 at a lower bound, at least 0 at an upper bound.
@@ -246,7 +253,7 @@ pub struct StrSqpState<V> {
     /// Steps made.
     pub(crate) k: u64,
 }
-crate::saved!([V: Vector] StrSqpState<V> { x: vector, multipliers, bound_multipliers: vector, weights, penalty, damping, memory, last, largest, most_violation, region, batch, verdict, k });
+crate::saved!([V: Vector] StrSqpState<V> { x: vector, units, multipliers, bound_multipliers: vector, weights, penalty, damping, memory, last, largest, most_violation, region, batch, verdict, k });
 crate::state!(StrSqpState<V>, settled by reason);
 
 impl<V> StrSqpState<V> {
@@ -329,6 +336,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
         plain.clip(&mut x);
         let weights = Linearized::at(&plain, &x, 0.0).weights();
         Ok(StrSqpState {
+            units: None,
             multipliers: vec![0.0; rows],
             bound_multipliers: x.zeros_like(),
             weights,
