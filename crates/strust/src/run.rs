@@ -353,6 +353,7 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
             let record = next_step(&mut self.method, self.f, state, sampler, &mut sample)?;
             safe.after_step();
             progress.steps = state.steps();
+            progress.settles = state.settles();
             progress.evaluations += record.evaluations;
             progress.elapsed = began.elapsed();
             progress.measured = None;

@@ -32,7 +32,8 @@ pub enum Stop {
     /// When x is an ε-KKT point on the full sum: the norm of the Lagrangian's gradient and ‖c‖ are at most this.
     /// Measured once per epoch.
     Kkt(f64),
-    /// When the merit did not decrease by more than this fraction over this many measurements, one per epoch.
+    /// When the merit did not decrease by more than this fraction over this many measurements, one per epoch. A method that
+    /// finds by itself where progress ends, such as STR-SQP on all terms, goes on until then.
     Stagnation {
         /// The relative decrease that counts as progress.
         tolerance: f64,
@@ -204,6 +205,8 @@ pub struct Progress {
     pub(crate) merits: Vec<(f64, f64)>,
     /// The measured point beside the start, for rules that compare them.
     pub(crate) travel: Option<Travel>,
+    /// Whether the method itself will find where progress ends.
+    pub(crate) settles: bool,
 }
 
 /// A measured point beside the start of the run.
@@ -260,7 +263,7 @@ impl Progress {
     }
     fn stagnated(&self, tolerance: f64, patience: u64) -> bool {
         let patience = patience.max(1) as usize;
-        if self.measured.is_none() || self.merits.len() <= patience {
+        if self.settles || self.measured.is_none() || self.merits.len() <= patience {
             return false;
         }
         let (before, recent) = self.merits.split_at(self.merits.len() - patience);

@@ -95,6 +95,9 @@ impl<P: Vector> State for AnyState<P> {
     fn settled(&self) -> Option<StopReason> {
         self.0.settled()
     }
+    fn settles(&self) -> bool {
+        self.0.settles()
+    }
 }
 
 impl<F: Objective> Method<F> for AnyMethod<F::Point> {
@@ -163,6 +166,7 @@ trait DynState<P> {
     fn steps(&self) -> u64;
     fn is_averaged(&self) -> bool;
     fn settled(&self) -> Option<StopReason>;
+    fn settles(&self) -> bool;
 }
 
 impl<S: State + Send + 'static> DynState<S::Point> for S {
@@ -195,5 +199,8 @@ impl<S: State + Send + 'static> DynState<S::Point> for S {
     }
     fn settled(&self) -> Option<StopReason> {
         State::settled(self)
+    }
+    fn settles(&self) -> bool {
+        State::settles(self)
     }
 }

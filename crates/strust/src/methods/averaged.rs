@@ -112,6 +112,9 @@ impl<V: Vector, S: State<Point = V>> State for AveragedState<S, V> {
     fn settled(&self) -> Option<StopReason> {
         self.inner.settled()
     }
+    fn settles(&self) -> bool {
+        self.inner.settles()
+    }
 }
 
 impl<F: Objective + ?Sized, M: Method<F>> Method<F> for Averaged<M> {

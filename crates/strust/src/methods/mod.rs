@@ -109,6 +109,8 @@ pub trait State: Clone + Save {
     /// The reason to stop that the method itself has found, such as constraints that contradict each other. `None`: make
     /// another step.
     fn settled(&self) -> Option<StopReason>;
+    /// Whether the method itself will find where progress ends. Then no stagnation of the merit ends the run before.
+    fn settles(&self) -> bool;
 }
 
 /// The state of a method that needs only the point and the step count.
@@ -122,22 +124,22 @@ pub struct Iterate<V> {
 crate::saved!([V: Vector] Iterate<V> { x: vector, k });
 
 /// Implements [`State`] for a struct with the fields `x` and `k`. With `is_averaged`, x is an average. With
-/// `settled by`, this function of the state is [`State::settled`].
+/// `settled by … if …`, these functions of the state are [`State::settled`] and [`State::settles`].
 #[macro_export]
 macro_rules! state {
     ($name:ident) => {
         $crate::state!($name<V>);
     };
     ($name:ident<V $(, $s:ident: $first:ident $(+ $bound:ident)*)?>) => {
-        $crate::state!(@ $name<V $(, $s: $first $(+ $bound)*)?>, false, |_: &Self| None);
+        $crate::state!(@ $name<V $(, $s: $first $(+ $bound)*)?>, false, |_: &Self| None, |_: &Self| false);
     };
     ($name:ident<V>, is_averaged) => {
-        $crate::state!(@ $name<V>, true, |_: &Self| None);
+        $crate::state!(@ $name<V>, true, |_: &Self| None, |_: &Self| false);
     };
-    ($name:ident<V>, settled by $reason:ident) => {
-        $crate::state!(@ $name<V>, false, Self::$reason);
+    ($name:ident<V>, settled by $reason:ident if $settles:ident) => {
+        $crate::state!(@ $name<V>, false, Self::$reason, Self::$settles);
     };
-    (@ $name:ident<V $(, $s:ident: $first:ident $(+ $bound:ident)*)?>, $is_averaged:literal, $settled:expr) => {
+    (@ $name:ident<V $(, $s:ident: $first:ident $(+ $bound:ident)*)?>, $is_averaged:literal, $settled:expr, $settles:expr) => {
         impl<V: $crate::vector::Vector $(, $s: $first $(+ $bound)*)?> $crate::methods::State for $name<V $(, $s)?> {
             type Point = V;
             fn point(&self) -> &V {
@@ -158,6 +160,10 @@ macro_rules! state {
             fn settled(&self) -> Option<$crate::stop::StopReason> {
                 let settled: fn(&Self) -> Option<$crate::stop::StopReason> = $settled;
                 settled(self)
+            }
+            fn settles(&self) -> bool {
+                let settles: fn(&Self) -> bool = $settles;
+                settles(self)
             }
         }
     };

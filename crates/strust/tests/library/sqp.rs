@@ -136,10 +136,15 @@ fn the_nearest_shares_are_the_projection_onto_the_simplex() {
     }
 }
 
-/// Rows without order, more than are formed.
+/// A number between −1 and 1. Those of neighbours have nothing in common.
+fn number(k: usize) -> f64 {
+    2.0 * (1e5 * (k as f64 * 12.9898).sin()).rem_euclid(1.0) - 1.0
+}
+
+/// Rows without order, more than are formed as pairs.
 fn many_rows(rows: usize, d: usize) -> Vec<Vec<f64>> {
     (0..rows)
-        .map(|i| (0..d).map(|j| ((i * d + j) as f64 * 12.9898).sin() + f64::from(u8::from(i == j))).collect())
+        .map(|i| (0..d).map(|j| number(i * d + j) + f64::from(u8::from(i == j))).collect())
         .collect()
 }
 

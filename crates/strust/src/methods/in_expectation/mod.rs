@@ -191,6 +191,9 @@ impl<V: Vector, I: State<Point = V>> State for InExpectationState<I, V> {
     fn settled(&self) -> Option<StopReason> {
         self.inner.settled()
     }
+    fn settles(&self) -> bool {
+        self.inner.settles()
+    }
 }
 
 impl<F, S, T, I> Method<F> for InExpectation<S, T, I>
