@@ -275,10 +275,10 @@ fn the_augmented_lagrangian_says_that_its_rate_is_too_long_for_its_penalty() {
 
 /// Least squares with noise: n rows whose columns have scales from 1 to `smallest`.
 fn noisy_fit(n: usize, d: usize, smallest: f64) -> impl Objective<Point = Vec<f64>> {
-    let rows = many_rows(n, d);
+    let entry = move |i: usize, j: usize| ((i * d + j) as f64 * 12.9898).sin() + f64::from(u8::from(i == j));
     let scale = move |j: usize| smallest.powf(j as f64 / (d - 1) as f64);
     from_residuals(n, move |i, x: &Vec<f64>, g| {
-        (0..d).for_each(|j| g[j] = rows[i][j] * scale(j));
+        (0..d).for_each(|j| g[j] = entry(i, j) * scale(j));
         g.dot(x) - (i as f64 * 1.7).sin()
     })
 }
