@@ -69,12 +69,14 @@ def method(name: str, **settings: Any) -> Callable[..., Any]:
         hessp: Callable[..., Any] | None = None,
         **options: Any,
     ) -> Any:
-        budget = _budget(options)
         x = np.atleast_1d(np.asarray(x0, dtype=np.float64))
         value, gradient = _functions(fun, jac, args)
         found = _constraints(constraints, x)
         box = Bounds(bounds.lb, bounds.ub) if isinstance(bounds, _optimize.Bounds) else bounds
-        second_order = name in _SECOND_ORDER and not found and box is None
+        constrained = bool(found) or box is not None
+        # STR-SQP ends by itself, at a relative tolerance.
+        budget = _budget(options, None if constrained and name in ("auto", "str-sqp") else 1e-6)
+        second_order = name in _SECOND_ORDER and not constrained
         solution = minimize(
             value,
             x,
@@ -97,8 +99,9 @@ def method(name: str, **settings: Any) -> Callable[..., Any]:
 auto = method("auto")
 
 
-def _budget(options: dict[str, Any]) -> dict[str, Any]:
-    budget: dict[str, Any] = {}
+def _budget(options: dict[str, Any], tol: float | None) -> dict[str, Any]:
+    # SciPy's users expect an answer at a tolerance, not after a budget.
+    budget: dict[str, Any] = {"tol": tol, "max_steps": 100_000}
     options.pop("disp", None)
     for key, value in options.items():
         if key not in ("tol", "seed", "max_seconds", "maxiter", "gtol"):
@@ -107,9 +110,6 @@ def _budget(options: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"strust has no option {key!r}; the options are tol, maxiter, max_seconds and seed")
         if value is not None:
             budget[_RENAMED.get(key) or key] = value
-    # SciPy's users expect an answer at a tolerance, not after a budget.
-    budget.setdefault("tol", 1e-6)
-    budget.setdefault("max_steps", 100_000)
     return budget
 
 
