@@ -194,6 +194,11 @@ def settings():
 
 def scores(rows, epochs, seeds):
     """Lines of the table of mean scores."""
+    import strust.torch  # noqa: F401 (its time is not that of the first run)
+    import torch
+
+    # The methods make their numbers in the default type.
+    torch.set_default_dtype(torch.float64)
     least, multiplier = rows.minimum()
 
     def measured(w):
@@ -231,7 +236,9 @@ def rates(rows, program):
         files = [Path(folder) / name for name in ("train.csv", "test.csv", "model.json")]
         for table, file in zip(rows.tables, files):
             table.to_csv(file, index=False)
-        call = lambda *more: subprocess.run([str(a) for a in (program, *more)], check=True, capture_output=True, text=True)
+        call = lambda *more: subprocess.run(
+            [str(a) for a in (program, *more)], check=True, capture_output=True, text=True
+        )
         began = time.perf_counter()
         # The groups are in a column of their own, which is no input.
         fit = ("fit", files[0], "--test", files[1], "--target", rows.target, "--save", files[2])

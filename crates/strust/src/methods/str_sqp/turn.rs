@@ -7,8 +7,9 @@ use crate::{objective::Evaluations, record::StepRecord, sample::Sample};
 ///
 /// Against noise, the average of e passes without replacement has an error f − f* of order 1/e², so t more passes leave
 /// (e/(e + t))² of it. The full sum is tried at the end of a pass that noise has limited, and goes on as long as the
-/// reduction that its model predicts falls faster than this, or f itself falls faster. If not, mini-batches go on from its point. A step on the
-/// full sum costs a pass, so the samples of this pass are drawn but not used: their steps evaluate nothing.
+/// reduction that its model predicts falls faster than this, or f itself falls faster. If not, mini-batches go on from its
+/// point. A step on the full sum costs a pass, so the samples of this pass are drawn but not used: their steps evaluate
+/// nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Turn {
     /// Passes that mini-batches have made.
