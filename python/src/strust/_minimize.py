@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strust import _native
-from strust.constraints import Bounds, Constraint, describe
+from strust.constraints import Bounds, Constraint, describe, split
 from strust.problems import Function, Problem, target
 
 if TYPE_CHECKING:
@@ -170,6 +170,44 @@ class Intermediate:
 
 
 @dataclass(frozen=True)
+class Certificate:
+    """How good an answer under expectations is, on all terms. An array has a number for each row.
+
+    Attributes
+    ----------
+    verdict : str
+        ``"converged"``, ``"infeasible"``, ``"no-qualification"``, ``"stalled"``, or ``"running"`` if 100 steps were too
+        few.
+    value : ndarray
+        The rows; of the true score, if there is a rate.
+    violation : ndarray
+        How far they are outside of their bounds.
+    multiplier : ndarray
+        About how much f would fall if a bound moved by 1; negative at a lower bound.
+    smooth : ndarray
+        The rows of `fun`. With a rate the end keeps these, shifted by what both differed before it.
+    standard_error : ndarray
+        That of `value`, if the terms are drawn from a larger population. NaN for a group with one member.
+    complementarity, uncertainty : float
+        Σ|yᵢcᵢ| over the inequalities, and over all rows: by about this much, f differs from its value on the rows.
+    """
+
+    verdict: str
+    value: npt.NDArray[np.float64]
+    violation: npt.NDArray[np.float64]
+    multiplier: npt.NDArray[np.float64]
+    smooth: npt.NDArray[np.float64]
+    standard_error: npt.NDArray[np.float64]
+    complementarity: float
+    uncertainty: float
+
+    def __repr__(self) -> str:
+        rows = enumerate(zip(self.value, self.violation, self.multiplier, strict=True))
+        shown = (f"row {i} is {c:.4g}, violated by {v:.2g}, multiplier {y:.4g}" for i, (c, v, y) in rows)
+        return f"{self.verdict}: {'; '.join(shown)}"
+
+
+@dataclass(frozen=True)
 class OptimizeResult:
     """The result of `minimize`. The names are SciPy's where SciPy has the same thing.
 
@@ -203,6 +241,9 @@ class OptimizeResult:
         The measurements during the run.
     state : State
         Continues the run: ``minimize(fun, state=result.state, ...)``.
+    certificate : Certificate or None
+        The rows of the expectations on all terms. x, the norms and the verdict are then those of the end, which
+        `history`, `state` and the counts leave out. None without expectations, and after an exception.
     """
 
     x: Array
@@ -220,6 +261,7 @@ class OptimizeResult:
     constraint_norm: float
     history: History
     state: State
+    certificate: Certificate | None = None
 
     def __repr__(self) -> str:
         lines = [
@@ -236,6 +278,8 @@ class OptimizeResult:
             lines.insert(-1, f"     nhev: {self.nhev}")
         if self.constraint_norm != 0:
             lines.append(f"      ‖c‖: {self.constraint_norm:.3g}")
+        if self.certificate:
+            lines.append(f"     rows: {self.certificate}")
         return "\n".join(lines)
 
 
@@ -293,7 +337,9 @@ def minimize(
     options : mapping, optional
         The method's own settings, such as ``{"learning_rate": 0.1}`` for ``"sgd"``; ``strust list NAME`` explains them.
     constraints : constraint, name or sequence of them
-        ``"stiefel"`` (XᵀX = I), ``"sphere"`` (‖x‖ = 1), ``"simplex"``, or objects of `strust.constraints`.
+        ``"stiefel"`` (XᵀX = I), ``"sphere"`` (‖x‖ = 1), ``"simplex"``, or objects of `strust.constraints`. Those of
+        `strust.constraints.expectation` are known on mini-batches only; the end that puts x on them is no part of the
+        budgets.
     bounds : Bounds or sequence of (low, high)
         lower ≤ x ≤ upper.
     seed : int, optional
@@ -362,12 +408,15 @@ def minimize(
     if problem is None and not callable(fun):
         raise TypeError(f"fun must be a function or a strust.problems.Problem, not {type(fun).__name__}")
     start = _start(problem, x0, state, 0 if seed is None else seed)
-    parts = describe(constraints, bounds, start)
     terms = problem.n_terms if problem else n_terms
+    exact, expectations = split(constraints, terms)
+    parts = describe(exact, bounds, start)
     if method == "auto":
         method = _chosen(bool(parts), hessp is not None, terms is None) if state is None else state.method
     name, settings = _settings(method, options, batch, seed, sampler, schedule, state)
     _check_products(hessp, name, settings["options"], problem)
+    if expectations:
+        _check_expectations(hessp, name, settings)
     deterministic = terms is None
     if deterministic:
         if settings["batch"] is not None or settings["sampler"] not in (None, "full"):
@@ -400,8 +449,9 @@ def minimize(
         "measure": (1 if measured_each_step else _MEASURE_EVERY)
         if deterministic
         else (0 if callback is not None else None),
-        "constrained": bool(parts),
+        "constrained": bool(parts or expectations),
         "constraints": parts,
+        "expectations": expectations,
     }
     if problem is None and jac is not True and not callable(jac):
         raise TypeError("jac must be a function, or True if fun returns (value, gradient)")
@@ -494,6 +544,16 @@ def _check_products(hessp: Function | None, method: str, options: dict[str, Any]
         raise ValueError(f"method={method!r} makes no products: leave out hessp, or use one of {', '.join(_PRODUCTS)}")
 
 
+def _check_expectations(hessp: Function | None, method: str, settings: dict[str, Any]) -> None:
+    """Check that nothing is given that a run under expectations would not use."""
+    if hessp is not None:
+        raise ValueError("a run under expectations makes no products: leave out hessp")
+    if method == "str-sqp" and settings["options"]:
+        raise ValueError("method='str-sqp' has no options under expectations: leave them out")
+    if settings["sampler"] == "full":
+        raise ValueError('expectations are for mini-batches: leave out sampler="full"; epochs=0 makes the end alone')
+
+
 def _whole(name: str, number: Any) -> int:
     """Return a whole number of Python or NumPy."""
     if isinstance(number, bool) or not hasattr(number, "__index__"):
@@ -536,12 +596,20 @@ def _result(raw: dict[str, Any], method: str, dtype: str, settings: dict[str, An
         constraint_norm=constraint_norm,
         history=history,
         state=State(method, dtype, raw["state"], settings),
+        certificate=_certificate(raw.get("certificate")),
     )
     error: BaseException | None = raw["error"]
     if error is not None and not isinstance(error, KeyboardInterrupt):
         _attach(error, result)
         raise error
     return result
+
+
+def _certificate(raw: dict[str, Any] | None) -> Certificate | None:
+    if raw is None:
+        return None
+    parts: dict[str, Any] = {key: np.array(part) if isinstance(part, list) else part for key, part in raw.items()}
+    return Certificate(**parts)
 
 
 def _attach(error: BaseException, result: OptimizeResult) -> None:

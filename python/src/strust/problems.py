@@ -75,7 +75,20 @@ def target(
     if isinstance(fun, Problem):
         return fun.native
     gradient = None if jac is True else jac
-    return {"fun": fun, "gradient": gradient, "products": hessp, "terms": n_terms, "magnitude": float(magnitude)}
+    return functions("fun", fun, gradient, n_terms, hessp, magnitude)
+
+
+def functions(
+    name: str,
+    fun: Function,
+    gradient: Function | None,
+    n_terms: int | None,
+    hessp: Function | None = None,
+    magnitude: float = 0.0,
+) -> dict[str, Any]:
+    """Return functions as the compiled part takes them. Messages call `fun` by this name."""
+    given = {"name": name, "fun": fun, "gradient": gradient, "products": hessp, "terms": n_terms}
+    return {**given, "magnitude": float(magnitude)}
 
 
 def _matrix(name: str, data: npt.ArrayLike) -> Array:
