@@ -67,7 +67,6 @@ def test_the_answer_is_on_the_rows_with_their_multipliers(constraints, x, values
     assert np.allclose(found.value, values, atol=1e-6)
     assert np.allclose(found.multiplier, multipliers, atol=1e-5)
     assert (found.violation < 1e-6).all()
-    assert (found.smooth == found.value).all()
     assert result.constraint_norm < 1e-6
     assert result.gradient_norm < 1e-6
     assert result.fun == pytest.approx(fun(result.x, TERMS)[0])
@@ -122,6 +121,16 @@ def test_a_built_in_problem_takes_rows():
     result = strust.minimize(problem, constraints=mean, epochs=20)
     assert result.success
     assert result.x[0] == pytest.approx(free[0] - 1.0, abs=1e-6)
+    # The problem as the score: f on the first terms, a quadratic. Its bound is between its minimum and f at `free`.
+    old = np.arange(30)
+    slope_at_0 = problem(np.zeros(3), old)[1]
+    hessian = np.array([problem(unit, old)[1] - slope_at_0 for unit in np.eye(3)])
+    least = problem(np.linalg.solve(hessian, -slope_at_0), old)[0]
+    for most, verdict in ((0.5 * (least + problem(free, old)[0]), "converged"), (0.9 * least, "infeasible")):
+        mean = expectation(problem, n_terms=100, groups=old, at_most=most)
+        kept = strust.minimize(problem, constraints=mean, epochs=20)
+        assert kept.certificate.verdict == verdict
+        assert problem(kept.x, old)[0] == pytest.approx(max(most, least), rel=1e-6)
 
 
 def test_rows_that_contradict_each_other_are_a_verdict():
@@ -176,7 +185,6 @@ def test_the_multipliers_follow_the_true_rate():
         found, decided = result.certificate, a @ result.x > 0
         assert found.value[0] == pytest.approx(decided[~group].mean() - decided[group].mean(), abs=1e-12)
         assert found.violation[0] < 0.03
-        assert found.smooth[0] != found.value[0]
 
 
 def test_every_batch_has_a_member_of_each_group():
@@ -259,6 +267,37 @@ def test_exceptions_of_the_score_come_out_with_the_result():
     assert result.state == whole.state
 
 
+def test_ctrl_c_in_the_end_returns_the_answer_of_the_mini_batches():
+    calls, last = 0, -1
+
+    def counted(x, i):
+        nonlocal calls
+        calls += 1
+        if calls == last:
+            raise KeyboardInterrupt
+        return value(x, i)
+
+    gap = expectation(counted, slope, n_terms=20, groups=(SECOND, FIRST), at_most=2.0)
+    whole = strust.minimize(fun, [0.0, 0.0], constraints=gap, **RUN)
+    calls, last = 0, calls
+    result = strust.minimize(fun, [0.0, 0.0], constraints=gap, **RUN)
+    assert (result.status, result.certificate) == (3, None)
+    assert result.state == whole.state
+    assert (result.x == result.state.x).all()
+
+
+def test_a_tolerance_that_holds_at_the_end_is_a_success():
+    settings = {"n_terms": 20, "batch": 4, "epochs": 3, "constraints": GAP, "bounds": bounds(upper=20.0)}
+    result = strust.minimize(fun, np.zeros(2, np.float32), tol=1e-3, **settings)
+    assert (result.success, result.reason) == (True, "kkt")
+    assert max(result.gradient_norm, result.constraint_norm) <= 1e-3
+
+
+def test_independent_draws_reach_the_same_end():
+    result = strust.minimize(fun, [0.0, 0.0], constraints=GAP, sampler="with-replacement", **RUN)
+    assert np.allclose(result.x, [8.5, 10.5], atol=1e-6)
+
+
 def test_functions_that_return_something_else_are_named():
     def run(*functions, **more):
         gap = expectation(*functions, n_terms=20, groups=(SECOND, FIRST), at_most=2.0, **more)
@@ -280,7 +319,7 @@ def test_functions_that_return_something_else_are_named():
         ({"at_least": 3.0}, "3.0 and 2.0, but must be finite and in order"),
         ({"at_most": np.inf}, "must be finite"),
         ({"at_most": np.nan}, "must be finite"),
-        ({"n_terms": 0}, "n_terms is 0"),
+        ({"n_terms": 0, "groups": None}, "group 0 has no members"),
         ({"groups": TERMS < 0}, "group 0 has no members"),
         ({"groups": []}, "group 0 has no members"),
         ({"groups": (FIRST, FIRST[:5])}, "group 1 is a mask of 5 terms, but n_terms is 20"),
@@ -291,7 +330,7 @@ def test_functions_that_return_something_else_are_named():
         ({"groups": 3}, "pass a mask or an array of indices"),
         ({"groups": (FIRST, SECOND, FIRST)}, "a tuple of groups is a pair, not 3"),
         ({"groups": [(1.0, FIRST), SECOND]}, "must have pairs"),
-        ({"groups": [(np.nan, FIRST)]}, "finite weights"),
+        ({"groups": [(FIRST, 1.0)]}, "must have pairs"),
     ],
 )
 def test_wrong_rows_are_explained(given, words):
@@ -305,11 +344,11 @@ def test_wrong_rows_are_explained(given, words):
         ({"n_terms": 21}, "n_terms=20, but minimize has n_terms=21"),
         ({"n_terms": None}, "n_terms=20, but minimize has n_terms=None"),
         ({"constraints": [GAP, expectation(fun, n_terms=20, at_most=1)]}, "the same fun, jac and rate"),
-        ({"method": "sgd", "options": {"learning_rate": 0.1}}, "with expectations use"),
-        ({"method": "str-sqp"}, "with expectations use"),
-        ({"constraints": [GAP, "sphere"], "options": {"products": 9}}, "no options under expectations"),
+        ({"method": "sgd", "options": {"learning_rate": 0.1}}, "under expectations use"),
+        ({"method": "str-sqp"}, "under expectations use"),
+        ({"constraints": [GAP, "sphere"], "options": {"products": 9}}, "without options"),
         ({"hessp": lambda x, p, i: p}, "leave out hessp"),
-        ({"sampler": "full"}, "epochs=0 makes the end alone"),
+        ({"constraints": row([(np.nan, FIRST)], at_most=1)}, "`weight` is NaN, but must be finite"),
         ({"constraints": [GAP, "sphere", 3]}, "not int"),
     ],
 )
@@ -329,7 +368,7 @@ def test_an_expectation_is_for_minimize_alone():
 
 def test_the_repr_is_readable():
     assert repr(row(FIRST, at_most=2)) == (
-        "expectation(fun=value, jac=slope, rate=None, groups=array(1, 20), weights=[1.0], at_least=-inf, at_most=2.0)"
+        "expectation(fun=value, jac=slope, rate=None, weights=[1.0], groups=array(1, 20), at_least=-inf, at_most=2.0)"
     )
     result = strust.minimize(fun, [0.0, 0.0], constraints=GAP, **RUN)
     assert "rows: converged: row 0 is 2, violated by " in repr(result)

@@ -12,14 +12,14 @@ use numpy::PyReadonlyArray2;
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
 use strust::{
     Error,
-    expectation::{Expectation, MeanRow, MeasuredRow, Members},
+    expectation::{Expectation, MeanRow, Members},
     methods::{AnyMethod, AnyState, ExpectationEnd, InExpectation, InnerMethod},
     objective::ProductKind,
     prelude::*,
     saved::Saved,
 };
 
-/// Steps of the end at most: twice what the hardest problem of docs/constraints.md needs.
+/// Steps of the end at most: about twice the 54 gradients of the hardest problem in docs/constraints.md.
 const STEPS: u64 = 100;
 
 /// The rows as `strust.constraints` describes them.
@@ -39,39 +39,32 @@ impl PyRows<'_> {
         for (weights, masks, lower, upper) in &self.rows {
             let mut row: Option<MeanRow> = None;
             for (&weight, mask) in weights.iter().zip(masks.as_array().outer_iter()) {
-                // Rows over one group share it, so that it is evaluated once.
-                let known = groups.iter().position(|group| mask.indexed_iter().all(|(i, &is)| group.contains(i) == is));
-                let group = known.unwrap_or(groups.len());
-                if known.is_none() {
-                    groups.push(Members::new(mask.len(), |i| mask[i]));
-                }
-                row = Some(match row {
-                    None => MeanRow::weighted(weight, &groups[group]),
-                    Some(row) => row.plus(weight, &groups[group]),
-                });
+                // Rows that share a group evaluate it once.
+                let known = groups.iter().find(|group| mask.indexed_iter().all(|(i, &is)| group.contains(i) == is));
+                let group = known.cloned().unwrap_or_else(|| Members::new(mask.len(), |i| mask[i]));
+                row = Some(row.map_or_else(|| MeanRow::weighted(weight, &group), |row| row.plus(weight, &group)));
+                groups.push(group);
             }
             rows.extend(row.map(|row| row.between(*lower, *upper)));
         }
         let objective = |given| AnyObjective::new(Function::new(given, ProductKind::Hessian, exception));
-        let rows = Expectation::new(objective(self.score), rows).map_err(crate::error)?;
-        match self.rate {
-            None => Ok(rows),
-            Some(rate) => rows.with_rate(objective(rate)).map_err(crate::error),
-        }
+        let rows = Expectation::new(objective(self.score), rows);
+        let rated = rows.and_then(|rows| self.rate.map_or(Ok(rows.clone()), |rate| rows.with_rate(objective(rate))));
+        rated.map_err(crate::error)
     }
-}
-
-/// A row of no meaning, for states: they do not depend on it.
-pub fn no_rows<T: Scalar>() -> Expectation<AnyObjective<T>> {
-    let zero = AnyObjective::new(from_terms(1, |_, _: &Array<T>, _: &mut Array<T>| 0.0));
-    Expectation::new(zero, vec![MeanRow::mean(&Members::all(1)).at_most(0.0)])
-        .expect("the row has a bound and a member")
 }
 
 /// The number of rows that a state knows: 0 for a run without them.
 pub fn rows_of(state: &Saved) -> usize {
     let count = |rows: &Saved| Ok(if let Saved::List(rows) = rows { rows.len() } else { 0 });
     state.part("rows", count).unwrap_or(0)
+}
+
+/// Any row, to read states: they do not depend on it.
+pub fn any_row<T: Scalar>() -> Expectation<AnyObjective<T>> {
+    let zero = AnyObjective::new(from_terms(1, |_, _: &Array<T>, _: &mut Array<T>| 0.0));
+    Expectation::new(zero, vec![MeanRow::mean(&Members::all(1)).at_most(0.0)])
+        .expect("the row has a bound and a member")
 }
 
 /// Puts the answer of a run on the rows.
@@ -90,12 +83,13 @@ pub fn under<T: Scalar>(
             let auto = Auto::new(config(options)?).map_err(crate::error)?;
             Ok(around([auto.clone(), auto], rows))
         }
-        ("str-sqp", Some(first), Some(second)) => {
+        ("str-sqp", Some(first), Some(second)) if options == "{}" => {
             let sqp = |exact| StrSqp::new(StrSqpConfig::default(), exact).map_err(crate::error);
             Ok(around([sqp(first)?, sqp(second)?], rows))
         }
         _ => Err(PyValueError::new_err(format!(
-            "method={name:?} does not fit: with expectations use \"auto\", and \"str-sqp\" with other constraints too"
+            "method={name:?} does not fit: under expectations use \"auto\"; with other constraints too it is \
+             \"str-sqp\", without options"
         ))),
     }
 }
@@ -117,40 +111,23 @@ pub fn set_end<T: Scalar>(
     end: &ExpectationEnd<Array<T>>,
     tol: Option<f64>,
 ) -> PyResult<()> {
-    let (py, found) = (result.py(), &end.certificate);
-    let verdict = end.state.settled();
+    let (found, verdict) = (&end.certificate, end.state.settled());
     let is_enough = tol.is_some_and(|tol| found.stationarity.max(found.violation) <= tol);
     let reason = if is_enough { StopReason::Kkt } else { verdict.unwrap_or(StopReason::Steps) };
-    result.set_item("x", end.state.point().to_numpy(py)?)?;
+    result.set_item("x", end.state.point().to_numpy(result.py())?)?;
     result.set_item("reason", reason.code())?;
     result.set_item("message", format!("{reason} (on all terms)"))?;
     result.set_item("converged", reason.converged())?;
     result.set_item("measured", (found.value, found.stationarity, found.violation))?;
-    let certificate = PyDict::new(py);
     let verdict = verdict.map_or("running", |reason| if reason.converged() { "converged" } else { reason.code() });
-    certificate.set_item("verdict", verdict)?;
-    certificate.set_item("complementarity", found.complementarity)?;
-    certificate.set_item("uncertainty", found.uncertainty)?;
-    let column = |number: fn(&MeasuredRow) -> f64| end.rows.iter().map(number).collect::<Vec<_>>();
-    certificate.set_item("value", column(|row| row.value))?;
-    certificate.set_item("smooth", column(|row| row.smooth))?;
-    certificate.set_item("standard_error", column(|row| row.standard_error))?;
-    certificate.set_item("violation", column(MeasuredRow::violation))?;
-    certificate.set_item("multiplier", multipliers(end))?;
-    result.set_item("certificate", certificate)
-}
-
-/// The multiplier of each row: positive at an upper bound, negative at a lower one.
-fn multipliers<T: Scalar>(end: &ExpectationEnd<Array<T>>) -> Vec<f64> {
-    // Those of the rows' sides come last, in the order of the rows, an upper side before a lower one.
+    // The multipliers of the rows' sides come last, in the order of the rows, that of an upper side before a lower one.
     let mut sides = end.state.multipliers().iter().rev();
-    let mut side = || sides.next().copied().unwrap_or(0.0);
-    let of_row = |row: &MeasuredRow| {
-        let is_equation = row.lower >= row.upper;
-        let below = if row.lower.is_finite() && !is_equation { side() } else { 0.0 };
-        if row.upper.is_finite() { side() - below } else { -below }
-    };
-    let mut all: Vec<f64> = end.rows.iter().rev().map(of_row).collect();
-    all.reverse();
-    all
+    let mut side = |is_there: bool| is_there.then(|| sides.next()).flatten().copied().unwrap_or(0.0);
+    let mut rows = Vec::new();
+    for row in end.rows.iter().rev() {
+        let below = side(row.lower.is_finite() && row.lower < row.upper);
+        let multiplier = side(row.upper.is_finite()) - below;
+        rows.insert(0, (row.value, row.violation(), multiplier, row.standard_error));
+    }
+    result.set_item("certificate", (verdict, rows))
 }

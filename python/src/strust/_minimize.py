@@ -176,30 +176,22 @@ class Certificate:
     Attributes
     ----------
     verdict : str
-        ``"converged"``, ``"infeasible"``, ``"no-qualification"``, ``"stalled"``, or ``"running"`` if 100 steps were too
-        few.
+        ``"converged"``, ``"infeasible"``, ``"no-qualification"``, ``"stalled"``, or ``"running"`` after 100 steps.
     value : ndarray
         The rows; of the true score, if there is a rate.
     violation : ndarray
         How far they are outside of their bounds.
     multiplier : ndarray
-        About how much f would fall if a bound moved by 1; negative at a lower bound.
-    smooth : ndarray
-        The rows of `fun`. With a rate the end keeps these, shifted by what both differed before it.
+        How much f falls if the bound is moved outward by 1, to first order; negative at a lower bound.
     standard_error : ndarray
         That of `value`, if the terms are drawn from a larger population. NaN for a group with one member.
-    complementarity, uncertainty : float
-        Σ|yᵢcᵢ| over the inequalities, and over all rows: by about this much, f differs from its value on the rows.
     """
 
     verdict: str
     value: npt.NDArray[np.float64]
     violation: npt.NDArray[np.float64]
     multiplier: npt.NDArray[np.float64]
-    smooth: npt.NDArray[np.float64]
     standard_error: npt.NDArray[np.float64]
-    complementarity: float
-    uncertainty: float
 
     def __repr__(self) -> str:
         rows = enumerate(zip(self.value, self.violation, self.multiplier, strict=True))
@@ -242,8 +234,8 @@ class OptimizeResult:
     state : State
         Continues the run: ``minimize(fun, state=result.state, ...)``.
     certificate : Certificate or None
-        The rows of the expectations on all terms. x, the norms and the verdict are then those of the end, which
-        `history`, `state` and the counts leave out. None without expectations, and after an exception.
+        The rows of the expectations on all terms. x, f, the norms and the reason are then those of the end, which
+        `history`, `state` and the counts leave out. None without expectations, and if the run broke down.
     """
 
     x: Array
@@ -415,8 +407,6 @@ def minimize(
         method = _chosen(bool(parts), hessp is not None, terms is None) if state is None else state.method
     name, settings = _settings(method, options, batch, seed, sampler, schedule, state)
     _check_products(hessp, name, settings["options"], problem)
-    if expectations:
-        _check_expectations(hessp, name, settings)
     deterministic = terms is None
     if deterministic:
         if settings["batch"] is not None or settings["sampler"] not in (None, "full"):
@@ -544,16 +534,6 @@ def _check_products(hessp: Function | None, method: str, options: dict[str, Any]
         raise ValueError(f"method={method!r} makes no products: leave out hessp, or use one of {', '.join(_PRODUCTS)}")
 
 
-def _check_expectations(hessp: Function | None, method: str, settings: dict[str, Any]) -> None:
-    """Check that nothing is given that a run under expectations would not use."""
-    if hessp is not None:
-        raise ValueError("a run under expectations makes no products: leave out hessp")
-    if method == "str-sqp" and settings["options"]:
-        raise ValueError("method='str-sqp' has no options under expectations: leave them out")
-    if settings["sampler"] == "full":
-        raise ValueError('expectations are for mini-batches: leave out sampler="full"; epochs=0 makes the end alone')
-
-
 def _whole(name: str, number: Any) -> int:
     """Return a whole number of Python or NumPy."""
     if isinstance(number, bool) or not hasattr(number, "__index__"):
@@ -580,6 +560,8 @@ def _result(raw: dict[str, Any], method: str, dtype: str, settings: dict[str, An
     columns = np.array([numbers for _, numbers in rows], dtype=np.float64).reshape(-1, 3)
     history = History(np.array([k for k, _ in rows], dtype=np.int64), columns[:, 0], columns[:, 1], columns[:, 2])
     status, message = _verdict(raw)
+    end: tuple[str, list[tuple[float, ...]]] = raw["certificate"] or ("", [])
+    columns_of_end: list[Any] = [np.array(column) for column in zip(*end[1], strict=True)]
     result = OptimizeResult(
         x=raw["x"],
         fun=fun,
@@ -596,20 +578,13 @@ def _result(raw: dict[str, Any], method: str, dtype: str, settings: dict[str, An
         constraint_norm=constraint_norm,
         history=history,
         state=State(method, dtype, raw["state"], settings),
-        certificate=_certificate(raw.get("certificate")),
+        certificate=Certificate(end[0], *columns_of_end) if end[0] else None,
     )
     error: BaseException | None = raw["error"]
     if error is not None and not isinstance(error, KeyboardInterrupt):
         _attach(error, result)
         raise error
     return result
-
-
-def _certificate(raw: dict[str, Any] | None) -> Certificate | None:
-    if raw is None:
-        return None
-    parts: dict[str, Any] = {key: np.array(part) if isinstance(part, list) else part for key, part in raw.items()}
-    return Certificate(**parts)
 
 
 def _attach(error: BaseException, result: OptimizeResult) -> None:

@@ -8,17 +8,19 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from strust.problems import functions
+from strust.problems import Problem, target
 
 Array: TypeAlias = npt.NDArray[np.floating[Any]]
+#: Some of the terms: a mask, or indices.
+Group: TypeAlias = npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]] | Sequence[int]
+Groups: TypeAlias = Group | tuple[Group, Group] | list[tuple[float, Group]]
 
 __all__ = [
     "Bounds",
@@ -185,7 +187,7 @@ def expectation(
     jac: Callable[..., Any] | None = None,
     *,
     n_terms: int,
-    groups: Any = None,
+    groups: Groups | None = None,
     at_most: float | None = None,
     at_least: float | None = None,
     equal: float | None = None,
@@ -208,12 +210,13 @@ def expectation(
     groups : optional
         A group is a boolean mask of all terms, or an array of indices. The row is the mean over one group, the
         difference of the means for a pair ``(a, b)``, or a weighted sum for a list ``[(weight, group), ...]``. By
-        default it is the mean over all terms.
+        default it is the mean over all terms. Rows over one group evaluate it once.
     at_most, at_least, equal : float, optional
         Either or both of the first two, or `equal`.
     rate : callable, optional
         ``rate(x, indices)`` returns the mean of the true score, if that is not smooth, such as the share of terms above
-        a threshold. The multipliers follow it, and the steps follow `fun`, its smooth copy.
+        a threshold. The multipliers follow it, and the steps follow `fun`, its smooth copy. The end keeps the rows of
+        `fun`, shifted by what both differed before it, so those of the rate hold approximately.
 
     Examples
     --------
@@ -229,39 +232,47 @@ def expectation(
     ...     return np.mean(x[i // 10]), np.bincount(i // 10, minlength=2) / len(i)
     >>> gap = expectation(score, n_terms=20, groups=(terms >= 10, terms < 10), at_most=2)
     >>> result = strust.minimize(fun, np.zeros(2), n_terms=20, batch=4, epochs=50, constraints=gap)
-    >>> result.x.round(6), result.certificate
-    (array([ 8.5, 10.5]), converged: row 0 is 2, violated by 0, multiplier 2)
+    >>> result.x.round(6), result.certificate.multiplier.round(4)
+    (array([ 8.5, 10.5]), array([2.]))
     """
+    if isinstance(fun, Problem):
+        fun = fun.__call__
     for name, function in (("fun", fun), ("jac", jac), ("rate", rate)):
         if not callable(function) and (function is not None or name == "fun"):
             raise TypeError(f"{name} of an expectation must be a function, not {type(function).__name__}")
-    terms = operator.index(n_terms)
-    if terms < 1:
-        raise ValueError(f"n_terms is {terms}, but must be ≥ 1")
-    if equal is not None and (at_most is not None or at_least is not None):
+    if equal is not None and (at_most, at_least) != (None, None):
         raise ValueError("an expectation has equal or other bounds, not both")
-    lower, upper = (at_least, at_most) if equal is None else (equal, equal)
-    if lower is None and upper is None:
+    given = [bound for bound in (at_least, at_most, equal) if bound is not None]
+    if not given:
         raise ValueError("an expectation has no bound: pass at_most, at_least or equal")
-    low, high = -np.inf if lower is None else float(lower), np.inf if upper is None else float(upper)
-    if not (low <= high and np.isfinite([b for b in (lower, upper) if b is not None]).all()):
+    low, high = (-np.inf if at_least is None else at_least), (np.inf if at_most is None else at_most)
+    low, high = (float(low), float(high)) if equal is None else (float(equal), float(equal))
+    if not (np.isfinite(given).all() and low <= high):
         raise ValueError(f"the bounds of an expectation are {low} and {high}, but must be finite and in order")
-    weighted: list[tuple[float, Any]]
+    weighted = _weighted(groups, n_terms)
+    weights = [weight for weight, _ in weighted]
+    masks = np.array([_members(f"group {j}", group, n_terms) for j, (_, group) in enumerate(weighted)])
+    score = {"fun": fun, "jac": jac, "rate": rate}
+    row = {"weights": weights, "groups": masks, "at_least": low, "at_most": high}
+    return Constraint("expectation", False, {**score, **row})
+
+
+def _weighted(groups: Groups | None, terms: int) -> list[tuple[float, Any]]:
+    """Return the groups of a row with their weights."""
     if groups is None:
-        weighted = [(1.0, np.ones(terms, dtype=np.bool_))]
-    elif isinstance(groups, tuple):
-        if len(groups) != 2:
-            raise ValueError(f"a tuple of groups is a pair, not {len(groups)}; for a sum pass [(weight, group), ...]")
-        weighted = [(1.0, groups[0]), (-1.0, groups[1])]
-    elif isinstance(groups, list) and any(isinstance(part, tuple) for part in groups):
-        if not all(isinstance(part, tuple) and len(part) == 2 and np.isfinite(part[0]) for part in groups):
-            raise ValueError("a list of groups must have pairs (weight, group) with finite weights")
-        weighted = [(float(weight), group) for weight, group in groups]
-    else:
-        weighted = [(1.0, groups)]
-    data = {"weights": [weight for weight, _ in weighted], "at_least": low, "at_most": high}
-    masks = np.array([_members(f"group {j}", group, terms) for j, (_, group) in enumerate(weighted)])
-    return Constraint("expectation", False, {"fun": fun, "jac": jac, "rate": rate, "groups": masks, **data})
+        return [(1.0, np.ones(terms, dtype=np.bool_))]
+    if isinstance(groups, tuple):
+        pair: tuple[Any, ...] = groups
+        if len(pair) != 2:
+            raise ValueError(f"a tuple of groups is a pair, not {len(pair)}; for a sum pass [(weight, group), ...]")
+        return [(1.0, pair[0]), (-1.0, pair[1])]
+    parts = cast("list[Any]", groups) if isinstance(groups, list) else []
+    if not any(isinstance(part, tuple) for part in parts):
+        return [(1.0, groups)]
+    try:
+        return [(float(weight), group) for weight, group in parts]
+    except (TypeError, ValueError):
+        raise ValueError("a list of groups must have pairs (weight, group)") from None
 
 
 def _members(name: str, group: Any, terms: int) -> npt.NDArray[np.bool_]:
@@ -325,25 +336,20 @@ def split(
 ) -> tuple[list[Constraint | str], dict[str, Any] | None]:
     """Return the exact constraints, and the expectations as the compiled part wants them."""
     given = [constraints] if isinstance(constraints, (Constraint, str)) else list(constraints)
-    exact: list[Constraint | str] = []
-    rows: list[dict[str, Any]] = []
-    for one in given:
-        if isinstance(one, Constraint) and one.kind == "expectation":
-            rows.append(one.data)
-        else:
-            exact.append(one)
+    rows = [one.data for one in given if isinstance(one, Constraint) and one.kind == "expectation"]
+    exact = [one for one in given if not (isinstance(one, Constraint) and one.kind == "expectation")]
     if not rows:
         return exact, None
-    fun, jac, rate = score = tuple(rows[0][key] for key in ("fun", "jac", "rate"))
+    fun, jac, rate = score = [rows[0][key] for key in ("fun", "jac", "rate")]
     for row in rows:
-        if tuple(row[key] for key in ("fun", "jac", "rate")) != score:
+        if [row["fun"], row["jac"], row["rate"]] != score:
             raise ValueError("the expectations of a run have one score: pass the same fun, jac and rate to all of them")
         if row["groups"].shape[1] != terms:
             raise ValueError(f"an expectation has n_terms={row['groups'].shape[1]}, but minimize has n_terms={terms}")
     described = {
-        "score": functions("fun of the expectations", fun, jac, terms),
+        "score": target(fun, jac or True, terms, name="fun of the expectations"),
         # The gradient of the rate is never used.
-        "rate": functions("rate of the expectations", rate, rate, terms) if rate else None,
+        "rate": target(rate, rate, terms, name="rate of the expectations") if rate else None,
         "rows": [(row["weights"], row["groups"], row["at_least"], row["at_most"]) for row in rows],
     }
     return exact, described
