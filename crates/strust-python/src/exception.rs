@@ -23,7 +23,8 @@ impl RaisedException {
     pub fn take(&self) -> Option<PyErr> {
         self.0.lock().expect("no panic in here").take()
     }
-    fn happened(&self) -> bool {
+    /// Whether there is one.
+    pub fn happened(&self) -> bool {
         self.0.lock().expect("no panic in here").is_some()
     }
     /// The result of a function of the user. After an exception the current step is left without a trace: see

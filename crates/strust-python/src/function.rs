@@ -20,6 +20,8 @@ use strust::{
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct UserFunctions {
+    /// What messages call `fun`.
+    name: String,
     /// `fun(x, indices)`, or `fun(x)` without terms. It returns the value, and the gradient too unless `gradient` does.
     fun: Py<PyAny>,
     /// `jac(x, indices)`.
@@ -107,24 +109,25 @@ impl<T: Scalar> Function<T> {
         let x = self.handed.array(py, x)?.into_any();
         let arguments = self.arguments(py, vec![x], sample)?;
         let returned = self.given.fun.bind(py).call1(&arguments)?;
+        let name = &self.given.name;
         if let Some(jac) = &self.given.gradient {
             if let Some(gradient) = gradient {
                 let returned = jac.bind(py).call1(&arguments)?;
-                copy_gradient("jac", &returned, gradient)?;
+                copy_gradient(&name.replace("fun", "jac"), &returned, gradient)?;
             }
-            return number(&returned, "fun must return a number");
+            return number(&returned, name, "must return a number");
         }
         let pair = returned.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2).ok_or_else(|| {
             let kind = returned.get_type();
             PyTypeError::new_err(format!(
-                "fun must return a tuple (value, gradient), not {kind}; for a function that returns the value alone, \
+                "{name} must return a tuple (value, gradient), not {kind}; for a function that returns the value alone, \
                  pass its gradient as jac"
             ))
         })?;
         if let Some(gradient) = gradient {
-            copy_gradient("fun", &pair.get_item(1)?, gradient)?;
+            copy_gradient(name, &pair.get_item(1)?, gradient)?;
         }
-        number(&pair.get_item(0)?, "fun must return a number and its gradient")
+        number(&pair.get_item(0)?, name, "must return a number and its gradient")
     }
 
     /// product ← Hv by `hessp`. False if there is none for this matrix.
@@ -200,9 +203,9 @@ impl<T: Scalar> Objective for Function<T> {
 }
 
 /// A number from anything with `__float__`.
-pub fn number(object: &Bound<'_, PyAny>, rule: &str) -> PyResult<f64> {
+fn number(object: &Bound<'_, PyAny>, name: &str, rule: &str) -> PyResult<f64> {
     object.extract().map_err(|error: PyErr| {
-        let wrong = PyTypeError::new_err(format!("{rule}: {}", error.value(object.py())));
+        let wrong = PyTypeError::new_err(format!("{name} {rule}: {}", error.value(object.py())));
         wrong.set_cause(object.py(), Some(error));
         wrong
     })

@@ -8,6 +8,7 @@ mod constraints;
 mod diagnostics;
 mod estimators;
 mod exception;
+mod expectation;
 mod function;
 mod methods;
 mod objective;

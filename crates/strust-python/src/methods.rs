@@ -55,6 +55,11 @@ pub fn method<T: Scalar>(
     method.map_err(|Wrong(error)| error)
 }
 
+/// The configuration of a method from its options as JSON.
+pub fn config<C: Config>(options: &str) -> PyResult<C> {
+    Json(options).config().map_err(|Wrong(error)| error)
+}
+
 /// MethodOptions as JSON.
 struct Json<'a>(&'a str);
 

@@ -4,6 +4,7 @@ use crate::{
     array::{Array, Scalar},
     constraints::AnyConstraint,
     exception::{Guarded, RaisedException},
+    expectation::{self, PyRows, rows_of},
     methods::{info, method},
     objective::AnyObjective,
     target::{Opened, PyTarget},
@@ -51,6 +52,7 @@ pub struct Request {
     measure: Option<u64>,
     constrained: bool,
     constraints: Py<PyList>,
+    expectations: Option<Py<PyDict>>,
 }
 
 /// Minimizes from `start`, or from a saved state. A built-in problem needs no Python in the loop.
@@ -78,11 +80,25 @@ fn run<'py, T: Scalar>(
     request: &Request,
     exception: &RaisedException,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let constraint = AnyConstraint::new(request.constraints.bind(py), &x, exception)?;
+    let constraint = || AnyConstraint::new(request.constraints.bind(py), &x, exception);
     let schedule = request.schedule(objective.terms())?;
-    let method = method(&request.method, &request.options, schedule, constraint)?;
+    let (mut strata, mut finish, mut count) = (Vec::new(), None, 0);
+    let method = if let Some(rows) = &request.expectations {
+        let rows = rows.bind(py).extract::<PyRows>()?.open(exception)?;
+        (strata, count) = (rows.strata(), rows.len());
+        let (method, end) = expectation::under(rows, &request.method, &request.options, constraint)?;
+        finish = Some(end);
+        method
+    } else {
+        method(&request.method, &request.options, schedule, constraint()?)?
+    };
     let restore = |bytes: Vec<u8>| {
         let saved = decode(&bytes)?;
+        if rows_of(&saved) != count {
+            let known = rows_of(&saved);
+            let why = format!("the state belongs to a run with {known} expectations, but there are {count}");
+            return Err(PyValueError::new_err(format!("{why}: pass the constraints of the first run")));
+        }
         Method::<AnyObjective<T>>::restore(&method, &saved).map_err(foreign)
     };
     let state = state.map(restore).transpose()?;
@@ -93,14 +109,18 @@ fn run<'py, T: Scalar>(
         history: Arc::clone(&history),
         looked: Instant::now(),
     };
-    let report = py.detach(|| {
+    let (report, end) = py.detach(|| {
         let guarded = Guarded { method, exception: exception.clone() };
-        let run = minimize_with(&mut objective, guarded, request)?.observe(watch);
+        let run = minimize_with(&mut objective, guarded, &strata, request)?.observe(watch);
         let report = match state {
             None => run.start(x),
             Some(state) => run.resume(state),
         };
-        report.map_err(|error| exception.take().unwrap_or_else(|| crate::error(error)))
+        let report = report.map_err(|error| exception.take().unwrap_or_else(|| crate::error(error)))?;
+        let finish = finish.filter(|_| report.breakdown.is_none() && !exception.happened());
+        let end = finish.and_then(|finish| RaisedException::catch(|| finish(&mut objective, &report.state)));
+        let end = end.and_then(|end| end.map_err(|error| exception.keep(crate::error(error))).ok());
+        Ok::<_, PyErr>((report, end))
     })?;
     let history = std::mem::take(&mut *history.lock().expect("the run is over"));
     // After an exception nothing more was measured.
@@ -118,7 +138,11 @@ fn run<'py, T: Scalar>(
     result.set_item("values", report.evaluations.values)?;
     result.set_item("gradients", report.evaluations.gradients)?;
     result.set_item("products", report.evaluations.products)?;
+    result.set_item("certificate", None::<()>)?;
     result.set_item("history", history.iter().map(|(k, m)| (*k, numbers(*m))).collect::<Vec<_>>())?;
+    if let Some(end) = end {
+        expectation::set_end(&result, &end, request.tolerance)?;
+    }
     result.set_item("error", exception.take().map(|error| error.into_value(py)))?;
     Ok(result)
 }
@@ -130,14 +154,17 @@ fn numbers(m: Measurement) -> (f64, f64, f64) {
 fn minimize_with<'a, T: Scalar, M: Method<AnyObjective<T>>>(
     f: &'a mut AnyObjective<T>,
     method: M,
+    strata: &[usize],
     request: &Request,
 ) -> PyResult<Run<'a, AnyObjective<T>, M>> {
     let terms = f.terms();
     let run = strust::minimize(f).method(method).stop(request.stop()?);
     let run = match (request.sampler.as_str(), request.batch) {
         ("full", None) => run.full_batch().seed(request.seed),
-        ("epochs", None) => run.seed(request.seed),
-        ("epochs", Some(batch)) => run.batch(batch).seed(request.seed),
+        ("epochs", _) => {
+            let epochs = Epochs::new(terms, request.batch_of(terms), request.seed).map_err(crate::error)?;
+            run.sampler(epochs.stratified(strata))
+        }
         ("with-replacement", batch) => {
             let batch = batch.unwrap_or(32.min(terms));
             run.sampler(WithReplacement::new(terms, batch, request.seed).map_err(crate::error)?)
@@ -293,7 +320,11 @@ pub fn point_of_state<'py>(
 /// The saved state of a method.
 fn state_of<T: Scalar>(name: &str, saved: &Saved) -> PyResult<AnyState<Array<T>>> {
     // A state does not depend on the constraint, but a method does.
-    let constraint = info(name)?.constrained.then(AnyConstraint::sphere);
-    let method = method::<T>(name, "{}", Schedule::Constant, constraint)?;
+    let constraint = || Ok(info(name)?.constrained.then(AnyConstraint::<T>::sphere));
+    let method = if rows_of(saved) > 0 {
+        expectation::under(expectation::any_row(), name, "{}", constraint)?.0
+    } else {
+        method(name, "{}", Schedule::Constant, constraint()?)?
+    };
     Method::<AnyObjective<T>>::restore(&method, saved).map_err(foreign)
 }

@@ -19,11 +19,12 @@ import importlib
 from types import ModuleType
 
 from strust import constraints, diagnostics, problems
-from strust._minimize import History, Intermediate, OptimizeResult, State, minimize
+from strust._minimize import Certificate, History, Intermediate, OptimizeResult, State, minimize
 from strust._native import METHODS, __version__
 
 __all__ = [
     "METHODS",
+    "Certificate",
     "History",
     "Intermediate",
     "OptimizeResult",

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strust import _native
-from strust.constraints import Bounds, Constraint, describe
+from strust.constraints import Bounds, Constraint, describe, split
 from strust.problems import Function, Problem, target
 
 if TYPE_CHECKING:
@@ -170,6 +170,36 @@ class Intermediate:
 
 
 @dataclass(frozen=True)
+class Certificate:
+    """How good an answer under expectations is, on all terms. An array has a number for each row.
+
+    Attributes
+    ----------
+    verdict : str
+        ``"converged"``, ``"infeasible"``, ``"no-qualification"``, ``"stalled"``, or ``"running"`` after 100 steps.
+    value : ndarray
+        The rows; of the true score, if there is a rate.
+    violation : ndarray
+        How far they are outside of their bounds.
+    multiplier : ndarray
+        How much f falls if the bound is moved outward by 1, to first order; negative at a lower bound.
+    standard_error : ndarray
+        That of `value`, if the terms are drawn from a larger population. NaN for a group with one member.
+    """
+
+    verdict: str
+    value: npt.NDArray[np.float64]
+    violation: npt.NDArray[np.float64]
+    multiplier: npt.NDArray[np.float64]
+    standard_error: npt.NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        rows = enumerate(zip(self.value, self.violation, self.multiplier, strict=True))
+        shown = (f"row {i} is {c:.4g}, violated by {v:.2g}, multiplier {y:.4g}" for i, (c, v, y) in rows)
+        return f"{self.verdict}: {'; '.join(shown)}"
+
+
+@dataclass(frozen=True)
 class OptimizeResult:
     """The result of `minimize`. The names are SciPy's where SciPy has the same thing.
 
@@ -203,6 +233,9 @@ class OptimizeResult:
         The measurements during the run.
     state : State
         Continues the run: ``minimize(fun, state=result.state, ...)``.
+    certificate : Certificate or None
+        The rows of the expectations on all terms. x, f, the norms and the reason are then those of the end, which
+        `history`, `state` and the counts leave out. None without expectations, and if the run broke down.
     """
 
     x: Array
@@ -220,6 +253,7 @@ class OptimizeResult:
     constraint_norm: float
     history: History
     state: State
+    certificate: Certificate | None = None
 
     def __repr__(self) -> str:
         lines = [
@@ -236,6 +270,8 @@ class OptimizeResult:
             lines.insert(-1, f"     nhev: {self.nhev}")
         if self.constraint_norm != 0:
             lines.append(f"      ‖c‖: {self.constraint_norm:.3g}")
+        if self.certificate:
+            lines.append(f"     rows: {self.certificate}")
         return "\n".join(lines)
 
 
@@ -293,7 +329,9 @@ def minimize(
     options : mapping, optional
         The method's own settings, such as ``{"learning_rate": 0.1}`` for ``"sgd"``; ``strust list NAME`` explains them.
     constraints : constraint, name or sequence of them
-        ``"stiefel"`` (XᵀX = I), ``"sphere"`` (‖x‖ = 1), ``"simplex"``, or objects of `strust.constraints`.
+        ``"stiefel"`` (XᵀX = I), ``"sphere"`` (‖x‖ = 1), ``"simplex"``, or objects of `strust.constraints`. Those of
+        `strust.constraints.expectation` are known on mini-batches only; the end that puts x on them is no part of the
+        budgets.
     bounds : Bounds or sequence of (low, high)
         lower ≤ x ≤ upper.
     seed : int, optional
@@ -362,8 +400,9 @@ def minimize(
     if problem is None and not callable(fun):
         raise TypeError(f"fun must be a function or a strust.problems.Problem, not {type(fun).__name__}")
     start = _start(problem, x0, state, 0 if seed is None else seed)
-    parts = describe(constraints, bounds, start)
     terms = problem.n_terms if problem else n_terms
+    exact, expectations = split(constraints, terms)
+    parts = describe(exact, bounds, start)
     if method == "auto":
         method = _chosen(bool(parts), hessp is not None, terms is None) if state is None else state.method
     name, settings = _settings(method, options, batch, seed, sampler, schedule, state)
@@ -400,8 +439,9 @@ def minimize(
         "measure": (1 if measured_each_step else _MEASURE_EVERY)
         if deterministic
         else (0 if callback is not None else None),
-        "constrained": bool(parts),
+        "constrained": bool(parts or expectations),
         "constraints": parts,
+        "expectations": expectations,
     }
     if problem is None and jac is not True and not callable(jac):
         raise TypeError("jac must be a function, or True if fun returns (value, gradient)")
@@ -520,6 +560,8 @@ def _result(raw: dict[str, Any], method: str, dtype: str, settings: dict[str, An
     columns = np.array([numbers for _, numbers in rows], dtype=np.float64).reshape(-1, 3)
     history = History(np.array([k for k, _ in rows], dtype=np.int64), columns[:, 0], columns[:, 1], columns[:, 2])
     status, message = _verdict(raw)
+    end: tuple[str, list[tuple[float, ...]]] = raw["certificate"] or ("", [])
+    columns_of_end: list[Any] = [np.array(column) for column in zip(*end[1], strict=True)]
     result = OptimizeResult(
         x=raw["x"],
         fun=fun,
@@ -536,6 +578,7 @@ def _result(raw: dict[str, Any], method: str, dtype: str, settings: dict[str, An
         constraint_norm=constraint_norm,
         history=history,
         state=State(method, dtype, raw["state"], settings),
+        certificate=Certificate(end[0], *columns_of_end) if end[0] else None,
     )
     error: BaseException | None = raw["error"]
     if error is not None and not isinstance(error, KeyboardInterrupt):

@@ -70,12 +70,14 @@ def target(
     n_terms: int | None,
     hessp: Function | None = None,
     magnitude: float = 0.0,
+    name: str = "fun",
 ) -> _native.Problem | dict[str, Any]:
-    """Return a function or a problem as the compiled part takes it."""
+    """Return a function or a problem as the compiled part takes it. Messages call a function by its name."""
     if isinstance(fun, Problem):
         return fun.native
     gradient = None if jac is True else jac
-    return {"fun": fun, "gradient": gradient, "products": hessp, "terms": n_terms, "magnitude": float(magnitude)}
+    given = {"fun": fun, "gradient": gradient, "products": hessp, "terms": n_terms, "magnitude": float(magnitude)}
+    return {"name": name, **given}
 
 
 def _matrix(name: str, data: npt.ArrayLike) -> Array:

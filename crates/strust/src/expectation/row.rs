@@ -58,7 +58,11 @@ pub struct MeanRow {
 impl MeanRow {
     /// The mean over a group. It needs a bound.
     pub fn mean(group: &Members) -> Self {
-        Self { parts: vec![(1.0, group.clone())], lower: f64::NEG_INFINITY, upper: f64::INFINITY }
+        Self::weighted(1.0, group)
+    }
+    /// A multiple of the mean over a group. It needs a bound.
+    pub fn weighted(weight: f64, group: &Members) -> Self {
+        Self { parts: vec![(weight, group.clone())], lower: f64::NEG_INFINITY, upper: f64::INFINITY }
     }
     /// The mean over the first group minus the mean over the second.
     pub fn difference(first: &Members, second: &Members) -> Self {
