@@ -110,14 +110,16 @@ pub fn section(report: &FairReport, judged: &str, is_share: bool) -> Section {
 /// The accuracy against the first bound.
 fn curve(report: &FairReport, is_share: bool) -> Option<Shown> {
     let name = if is_share { "accuracy" } else { "R²" };
-    let training = Series::line("training rows", 0, report.curve.iter().map(|point| (point.bound, point.training)));
+    let (axis, unit) = if is_share { ("accuracy, %", 100.0) } else { ("R²", 1.0) };
+    let training = report.curve.iter().map(|point| (point.bound, unit * point.training));
+    let training = Series::line("training rows", 0, training);
     let held_out = |point: &FairPoint| {
         let of = point.held_out?;
-        Some(Point { x: point.bound, y: of.value, low: of.low, high: of.high })
+        Some(Point { x: point.bound, y: unit * of.value, low: unit * of.low, high: unit * of.high })
     };
     let judged: Vec<Point> = report.curve.iter().filter_map(held_out).collect();
     let y = report.fit.held_out.map_or(report.fit.training, |of| of.value);
-    let chosen = Series::dots("this model", 2, [(report.fit.bound, y)]);
+    let chosen = Series::dots("this model", 2, [(report.fit.bound, unit * y)]);
     let of_judged = (!judged.is_empty()).then(|| Series { name: "held-out rows".into(), color: 1, points: judged });
     let series = [Some(training), of_judged, Some(chosen)].into_iter().flatten().collect();
     let first = report.effects[0].text.replace('`', "");
@@ -126,6 +128,6 @@ fn curve(report: &FairReport, is_share: bool) -> Option<Shown> {
         "The {name} of fits with other bounds. The last one on the right is the fit without bounds. The band is the 95 % \
          interval of one fit: all fits are measured on the same rows, so the differences between them are more exact."
     );
-    let figure = Figure::new(format!("{name} against the bound"), (what, false), (name, false), series);
+    let figure = Figure::new(format!("{name} against the bound"), (what, false), (axis, false), series);
     (report.curve.len() > 1).then(|| Shown::new("fairness", caption, figure))
 }

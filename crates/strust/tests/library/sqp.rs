@@ -143,9 +143,7 @@ fn number(k: usize) -> f64 {
 
 /// Rows without order, more than are formed as pairs.
 fn many_rows(rows: usize, d: usize) -> Vec<Vec<f64>> {
-    (0..rows)
-        .map(|i| (0..d).map(|j| number(i * d + j) + f64::from(u8::from(i == j))).collect())
-        .collect()
+    (0..rows).map(|i| (0..d).map(|j| number(i * d + j) + f64::from(u8::from(i == j))).collect()).collect()
 }
 
 fn nearest(target: Vec<f64>) -> impl Objective<Point = Vec<f64>> {

@@ -131,7 +131,9 @@ mod tests {
     /// Numbers without order, between −1 and 1.
     fn numbers(count: usize, seed: usize) -> impl Fn(usize, usize) -> f64 {
         // Sines of a linear function alone would be a matrix of rank 2. Their last digits have no order.
-        move |i, j| 2.0 * (1e5 * ((i * count + j + 1) as f64 * 12.9898 + seed as f64 * 78.233).sin()).rem_euclid(1.0) - 1.0
+        move |i, j| {
+            2.0 * (1e5 * ((i * count + j + 1) as f64 * 12.9898 + seed as f64 * 78.233).sin()).rem_euclid(1.0) - 1.0
+        }
     }
 
     /// ½‖Gy‖² + bᵀy
