@@ -290,7 +290,7 @@ impl<'a, C: Constraint> LocalProducts<'a, C> {
                 solve_lower_triangular_in_place(factor.as_ref(), gradient.as_mut(), Par::Seq);
                 let gradient = gradient.col_as_slice(0).to_vec();
                 let ahg = (0..rows.ncols()).map(|i| dot(rows.col_as_slice(i), &gradient)).collect();
-                (Metric::Dense { factor, rows, gradient }, ahg)
+                (LocalMetric::Dense { factor, rows, gradient }, ahg)
             }
             Known::Pairs { formed: None, seen, seen_g } => {
                 let inverse = memory.inverse(sigma);
@@ -298,7 +298,7 @@ impl<'a, C: Constraint> LocalProducts<'a, C> {
                 let row = |(ag, seen): (f64, &Vec<f64>)| inverse.product(ag, seen, &weighed);
                 let ahg = linear.product(g).into_iter().zip(seen).map(row).collect();
                 let ghg = inverse.product(g.norm_squared(), seen_g, &weighed);
-                (Metric::Pairs { inverse, k: None, seen, seen_g, ghg }, ahg)
+                (LocalMetric::Pairs { inverse, k: None, seen, seen_g, ghg }, ahg)
             }
             Known::Pairs { formed: Some(FormedProducts { rows, ag, gg }), seen, seen_g } => {
                 let inverse = memory.inverse(sigma);
@@ -309,7 +309,7 @@ impl<'a, C: Constraint> LocalProducts<'a, C> {
                 let k = Mat::from_fn(rows.nrows(), rows.nrows(), |i, j| product(i.max(j), i.min(j)));
                 let ahg = ag.iter().zip(seen).map(|(ag, seen)| inverse.product(*ag, seen, &weighed_g)).collect();
                 let ghg = inverse.product(*gg, seen_g, &weighed_g);
-                (Metric::Pairs { inverse, k: Some(k), seen, seen_g, ghg }, ahg)
+                (LocalMetric::Pairs { inverse, k: Some(k), seen, seen_g, ghg }, ahg)
             }
         };
         LocalModel { linear, g, metric, ahg, last: RefCell::new(start.clone()) }
@@ -317,7 +317,7 @@ impl<'a, C: Constraint> LocalProducts<'a, C> {
 }
 
 /// H = (B + σI)⁻¹, with which all products are made.
-enum Metric<'a, V> {
+enum LocalMetric<'a, V> {
     /// L of B + σI = LLᵀ, L⁻¹Aᵀ and L⁻¹g.
     Dense { factor: Mat<f64>, rows: Mat<f64>, gradient: Vec<f64> },
     /// H itself, AHAᵀ if the rows are formed, UᵀAᵀ row by row, Uᵀg and gᵀHg.
@@ -334,7 +334,7 @@ fn seen_of(seen: &[Vec<f64>], seen_g: &[f64], a: f64, y: &[f64]) -> Vec<f64> {
 /// The model at a point for one σ.
 pub(super) struct LocalModel<'a, C: Constraint> {
     linear: &'a Linearized<'a, C>,
-    metric: Metric<'a, C::Point>,
+    metric: LocalMetric<'a, C::Point>,
     g: &'a C::Point,
     /// AHg.
     ahg: Vec<f64>,
@@ -345,7 +345,9 @@ pub(super) struct LocalModel<'a, C: Constraint> {
 impl<C: Constraint> LocalModel<'_, C> {
     /// AHAᵀy by products.
     fn product(&self, y: &[f64]) -> Vec<f64> {
-        let Metric::Pairs { inverse, seen, seen_g, .. } = &self.metric else { unreachable!("its rows are formed") };
+        let LocalMetric::Pairs { inverse, seen, seen_g, .. } = &self.metric else {
+            unreachable!("its rows are formed")
+        };
         let plain = self.linear.normal_product(y);
         let weighed = inverse.weigh(&seen_of(seen, seen_g, 0.0, y));
         plain.iter().zip(*seen).map(|(plain, row)| inverse.product(*plain, row, &weighed)).collect()
@@ -357,9 +359,9 @@ impl<C: Constraint> LocalModel<'_, C> {
         let b: Vec<f64> = self.ahg.iter().zip(c).map(|(ahg, c)| steepness * ahg - c).collect();
         let products = |y: &[f64]| self.product(y);
         let k = match &self.metric {
-            Metric::Dense { rows, .. } => Matrix::Gram(rows),
-            Metric::Pairs { k: Some(k), .. } => Matrix::Formed(k),
-            Metric::Pairs { k: None, .. } => Matrix::Products(&products),
+            LocalMetric::Dense { rows, .. } => Matrix::Gram(rows),
+            LocalMetric::Pairs { k: Some(k), .. } => Matrix::Formed(k),
+            LocalMetric::Pairs { k: None, .. } => Matrix::Products(&products),
         };
         let mut y = if let Matrix::Formed(_) = k { vec![0.0; c.len()] } else { self.last.borrow().clone() };
         let accuracy = self.linear.accuracy;
@@ -374,7 +376,7 @@ impl<C: Constraint> LocalModel<'_, C> {
         // pᵀ(B + σI)p and gᵀp
         let (square, slope);
         match &self.metric {
-            Metric::Dense { factor, rows, gradient } => {
+            LocalMetric::Dense { factor, rows, gradient } => {
                 let mut sum = Mat::zeros(gradient.len(), 1);
                 let slots = sum.col_as_slice_mut(0).iter_mut();
                 slots.zip(combined(rows, &y)).zip(gradient).for_each(|((p, ay), g)| *p = -(steepness * g + ay));
@@ -385,7 +387,7 @@ impl<C: Constraint> LocalModel<'_, C> {
                 solve_upper_triangular_in_place(factor.transpose(), sum.as_mut(), Par::Seq);
                 p.set_components(sum.col_as_slice(0));
             }
-            Metric::Pairs { inverse, seen, seen_g, ghg, .. } => {
+            LocalMetric::Pairs { inverse, seen, seen_g, ghg, .. } => {
                 let along: f64 = y.iter().zip(&self.ahg).map(|(y, ahg)| y * ahg).sum();
                 square = steepness * (ghg + 2.0 * along) + y.iter().zip(&ky).map(|(y, ky)| y * ky).sum::<f64>();
                 slope = -steepness * (ghg + along);
