@@ -34,7 +34,7 @@ struct FairTask {
     bound: f64,
 }
 
-const TASKS: [FairTask; 7] = [
+const TASKS: [FairTask; 6] = [
     FairTask {
         name: "made",
         title: "Made data, the probabilities of two groups",
@@ -93,19 +93,6 @@ const TASKS: [FairTask; 7] = [
             test: Some("adult-test.csv.xz"),
             target: ("income", ">50K"),
             groups: ("sex", &[GroupRule::Is("Female"), GroupRule::Is("Male")]),
-        },
-        groups: 2,
-        kind: Kind::Parity,
-        bound: 0.02,
-    },
-    FairTask {
-        name: "census",
-        title: "KDD Census, the probabilities of women and men",
-        source: FairSource::Files {
-            train: "census-train.csv.xz",
-            test: Some("census-test.csv.xz"),
-            target: ("income", "50000+"),
-            groups: ("c13", &[GroupRule::Is("Female"), GroupRule::Is("Male")]),
         },
         groups: 2,
         kind: Kind::Parity,
