@@ -30,8 +30,8 @@ pub(super) const TRIALS: u64 = 40;
 pub(super) const ROUNDS: usize = 300;
 /// Up to this many rows and finite bounds, A and AHAᵀ are formed. Beyond, they are known by their products only.
 pub(super) const FORMED: usize = 24;
-/// Up to this many unknowns, and rows and finite bounds, B is a matrix and A is formed in steps on all terms. A step then costs
-/// O(n³ + n²m) operations, at most about half a second.
+/// Up to this many unknowns, and rows and finite bounds, B is a matrix and A is formed in steps on all terms. A step then
+/// costs O(n³ + n²m) operations.
 pub(super) const DENSE: usize = 300;
 pub(super) const DENSE_ROWS: usize = 3000;
 /// Passes over the slopes that find the units of coordinates.

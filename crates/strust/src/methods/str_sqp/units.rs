@@ -7,6 +7,7 @@ use crate::{
     sample::Sample,
     vector::Vector,
 };
+use std::borrow::Cow;
 
 /// u, powers of two, so that x = u∘z is exact; `None` if all are 1.
 ///
@@ -51,10 +52,12 @@ pub(super) fn change<V: Vector>(units: Option<&[f64]>, inverse: bool, v: &mut V)
     }
 }
 
-/// u∘v.
-fn changed<V: Vector>(units: &[f64], v: &V) -> V {
-    let mut v = v.clone();
-    change(Some(units), false, &mut v);
+/// u∘v; v itself without units.
+fn changed<'v, V: Vector>(units: Option<&[f64]>, v: &'v V) -> Cow<'v, V> {
+    let mut v = Cow::Borrowed(v);
+    if units.is_some() {
+        change(units, false, v.to_mut());
+    }
     v
 }
 
@@ -88,15 +91,11 @@ impl<F: Objective + ?Sized> ObjectiveWrapper for InUnits<'_, F, F::Point> {
         self.inner
     }
     fn value(this: &mut Self, x: &F::Point, sample: &Sample) -> Evaluation {
-        match this.units {
-            None => this.inner.value(x, sample),
-            Some(units) => this.inner.value(&changed(units, x), sample),
-        }
+        this.inner.value(&changed(this.units, x), sample)
     }
     fn value_and_gradient(this: &mut Self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
-        let Some(units) = this.units else { return this.inner.value_and_gradient(x, sample, gradient) };
-        let evaluation = this.inner.value_and_gradient(&changed(units, x), sample, gradient);
-        change(Some(units), false, gradient);
+        let evaluation = this.inner.value_and_gradient(&changed(this.units, x), sample, gradient);
+        change(this.units, false, gradient);
         evaluation
     }
     fn curvature_product(
@@ -107,18 +106,13 @@ impl<F: Objective + ?Sized> ObjectiveWrapper for InUnits<'_, F, F::Point> {
         direction: &F::Point,
         product: &mut F::Point,
     ) -> bool {
-        let Some(units) = this.units else {
-            return this.inner.curvature_product(kind, x, sample, direction, product);
-        };
-        let made = this.inner.curvature_product(kind, &changed(units, x), sample, &changed(units, direction), product);
-        change(Some(units), false, product);
+        let (x, direction) = (changed(this.units, x), changed(this.units, direction));
+        let made = this.inner.curvature_product(kind, &x, sample, &direction, product);
+        change(this.units, false, product);
         made
     }
     fn constraint_norm(this: &mut Self, x: &F::Point) -> f64 {
-        match this.units {
-            None => this.inner.constraint_norm(x),
-            Some(units) => this.inner.constraint_norm(&changed(units, x)),
-        }
+        this.inner.constraint_norm(&changed(this.units, x))
     }
 }
 
@@ -131,22 +125,18 @@ impl<C: Constraint> ConstraintWrapper for InUnits<'_, C, C::Point> {
         self.inner
     }
     fn residual(this: &mut Self, x: &C::Point, c: &mut C::Residual) {
-        match this.units {
-            None => this.inner.residual(x, c),
-            Some(units) => this.inner.residual(&changed(units, x), c),
-        }
+        this.inner.residual(&changed(this.units, x), c);
     }
     fn jvp(this: &mut Self, x: &C::Point, v: &C::Point, out: &mut C::Residual) {
-        match this.units {
-            None => this.inner.jvp(x, v, out),
-            Some(units) => this.inner.jvp(&changed(units, x), &changed(units, v), out),
-        }
+        this.inner.jvp(&changed(this.units, x), &changed(this.units, v), out);
     }
     fn add_vjp(this: &mut Self, x: &C::Point, a: f64, y: &C::Residual, out: &mut C::Point) {
-        let Some(units) = this.units else { return this.inner.add_vjp(x, a, y, out) };
+        if this.units.is_none() {
+            return this.inner.add_vjp(x, a, y, out);
+        }
         let mut pull = out.zeros_like();
-        this.inner.add_vjp(&changed(units, x), a, y, &mut pull);
-        change(Some(units), false, &mut pull);
+        this.inner.add_vjp(&changed(this.units, x), a, y, &mut pull);
+        change(this.units, false, &mut pull);
         out.add(1.0, &pull);
     }
     fn add_second_order_product(
@@ -157,18 +147,18 @@ impl<C: Constraint> ConstraintWrapper for InUnits<'_, C, C::Point> {
         v: &C::Point,
         out: &mut C::Point,
     ) -> bool {
-        let Some(units) = this.units else { return this.inner.add_second_order_product(x, a, y, v, out) };
+        if this.units.is_none() {
+            return this.inner.add_second_order_product(x, a, y, v, out);
+        }
         let mut pull = out.zeros_like();
-        let made = this.inner.add_second_order_product(&changed(units, x), a, y, &changed(units, v), &mut pull);
-        change(Some(units), false, &mut pull);
+        let (x, v) = (changed(this.units, x), changed(this.units, v));
+        let made = this.inner.add_second_order_product(&x, a, y, &v, &mut pull);
+        change(this.units, false, &mut pull);
         out.add(1.0, &pull);
         made
     }
     fn rounding(this: &Self, x: &C::Point, norm: f64) -> f64 {
-        match this.units {
-            None => this.inner.rounding(x, norm),
-            Some(units) => this.inner.rounding(&changed(units, x), norm),
-        }
+        this.inner.rounding(&changed(this.units, x), norm)
     }
     fn bounds(this: &Self) -> Option<&Bounds<C::Point>> {
         if this.units.is_some() { this.bounds.as_ref() } else { this.inner.bounds() }
