@@ -11,9 +11,10 @@ use std::any::Any;
 use strust::{
     Error,
     config::{Config, Field},
-    constraints::{AnyConstraint, Manifold, Retraction},
+    constraints::{AnyConstraint, Constraint, Manifold, Retraction},
+    expectation::AnyExpectation,
     methods::{
-        AnyMethod, Auto, AutoConfig, Averaged, Str, StrConfig, StrLbfgs, StrLbfgsConfig, StrLsr1, StrLsr1Config,
+        AnyMethod, Auto, AutoConfig, Averaged, InExpectation, Str, StrConfig, StrLbfgs, StrLbfgsConfig, StrLsr1, StrLsr1Config,
         StrNewton, StrNewtonConfig, StrP, StrPConfig, StrSqp, StrSqpConfig,
     },
     schedule::Schedule,
@@ -68,13 +69,16 @@ pub trait MethodOptions {
 }
 
 /// What a method needs in addition to its configuration.
-pub struct MethodParts<'a, C> {
+pub struct MethodParts<'a, C: Constraint> {
     /// The factor of the learning rate, for a method that has one.
     pub schedule: Schedule,
     /// Whether the answer is the average of the iterates.
     pub average: bool,
     /// Makes the constraint with a retraction, for a method that needs one.
     pub constraint: &'a dyn Fn(Retraction) -> Result<C, Error>,
+    /// Makes the constraint as rows over the means of groups of terms, for a method that needs them; `None` if it has no
+    /// such form.
+    pub expectation: &'a dyn Fn() -> Option<AnyExpectation<C::Point>>,
 }
 
 /// Something to do with the configuration of a method, whatever its type.
@@ -187,6 +191,9 @@ methods! {
     "str-sqp": StrSqpConfig, Free, true,
         "Trust region with an exact penalty, minimized through its dual: no penalty to choose",
         |c, parts| StrSqp::new(c, (parts.constraint)(Retraction::Qr)?)?;
+    "in-expectation": AutoConfig, Free, true,
+        "Auto on a Lagrangian, for rows over the means of groups that only mini-batches know",
+        |c, parts| InExpectation::around(Auto::new(c)?, (parts.expectation)().ok_or_else(no_expectation)?);
     "sgd": SgdConfig, Rate, false, "Stochastic gradient descent",
         |c, parts| Sgd::new(c)?.schedule(parts.schedule);
     "adam": AdamConfig, Normalized, false, "Adam; AdamW with weight_decay",
@@ -218,6 +225,15 @@ methods! {
     "landing": LandingConfig, Rate, true,
         "Landing: SGD along the constraint, attracted by it, without retractions",
         |c, parts| Landing::new(c, (parts.constraint)(Retraction::Qr)?)?.schedule(parts.schedule);
+}
+
+fn no_expectation() -> Error {
+    Error::OutOfRange {
+        owner: "in-expectation",
+        field: "constraint",
+        value: "exact".into(),
+        allowed: "rows over the means of groups of terms; use str-sqp".into(),
+    }
 }
 
 /// What is known of a method; `None` if there is no method of this name.

@@ -216,10 +216,11 @@ pub(crate) fn rates(
     Ok(Tallies::of(&columns, &codes, weights, on)?.rates(&columns))
 }
 
-/// Measures a fit, if it has bounds. The held-out rows are those of `test`, if it is there.
+/// Measures a fit, if it has bounds, from its weights with and without them. The held-out rows are those of `test`, if it
+/// is there.
 pub(crate) fn fair_report(
     setup: &FitSetup<'_>,
-    weights: &Weights,
+    (weights, free): (&Weights, &Weights),
     own: MeasuredRows<'_>,
     held_out: MeasuredRows<'_>,
     test: Option<&DataTable>,
@@ -227,10 +228,9 @@ pub(crate) fn fair_report(
     let Some(set) = setup.fair else { return Ok(None) };
     let codes = &test.map_or_else(|| Ok(set.codes.clone()), |test| set.codes_of(test))?;
     let asked = &set.asked;
-    let free = FitSetup { fair: None, ..*setup }.weights(own)?;
     let is_held_out = !held_out.index.is_empty();
     let training = Tallies::of(&asked.columns, &set.codes, weights, own)?;
-    let of_free = Tallies::of(&asked.columns, &set.codes, &free, own)?.bounded(asked);
+    let of_free = Tallies::of(&asked.columns, &set.codes, free, own)?.bounded(asked);
     let judged = is_held_out.then(|| Tallies::of(&asked.columns, codes, weights, held_out)).transpose()?;
     let of_judged = judged.as_ref().map(|tallies| tallies.bounded(asked));
     let rules = asked.options.rules.iter().map(|rule| (rule.to_string(), rule.quantity, rule.bound));
@@ -250,7 +250,7 @@ pub(crate) fn fair_report(
         })
         .collect();
     let space = &mut LayerSpace::default();
-    let [loss, of_free] = [weights, &free].map(|weights| own.mean_loss(weights, space).unwrap_or(f64::NAN));
+    let [loss, of_free] = [weights, free].map(|weights| own.mean_loss(weights, space).unwrap_or(f64::NAN));
     let point = |bound: f64, weights: &Weights| -> Result<FairPoint, Error> {
         let score = |on| Ok::<_, Error>(score(&assess(weights, on)?.0));
         let held_out = is_held_out.then(|| score(held_out)).transpose()?;
@@ -259,11 +259,11 @@ pub(crate) fn fair_report(
     let first = &effects[0];
     let fit = point(first.bound, weights)?;
     let is_active = effects.iter().any(|effect| effect.free > effect.bound);
-    let free_point = is_active.then(|| point(first.free, &free)).transpose()?;
+    let free_point = is_active.then(|| point(first.free, free)).transpose()?;
     let mut curve: Vec<FairPoint> = [Some(fit), free_point].into_iter().flatten().collect();
     for share in CURVE.into_iter().filter(|_| first.free > first.bound) {
         let bound = share * first.free;
-        let other = match (FitSetup { fair: Some(&set.with_first(bound)), ..*setup }).weights(own) {
+        let other = match setup.under(&set.with_first(bound), own, free) {
             // Nothing satisfies such a bound.
             Err(Error::Contents { .. }) => continue,
             other => other?,

@@ -179,7 +179,7 @@ pub fn fit_on(
     let l2 = options.l2.unwrap_or_else(|| default_l2(family, &options.constraint));
     let rules = rules(&options.constraint, &encoder)?;
     let epochs = options.epochs;
-    options.fair.check(&task, options.choose_model || family == ModelFamily::Mlp, !rules.is_empty())?;
+    options.fair.check(&task, !rules.is_empty())?;
     let has_bounds = !options.fair.is_empty();
     let fair = has_bounds.then(|| FairSet::new(&options.fair, table, &target, &places, ranks)).transpose()?;
     let mut setup =
@@ -214,7 +214,12 @@ pub fn fit_on(
         TrainingEnd::Interrupted => Vec::new(),
         _ => unless_stopped(setup.effects(of_own(&training), &model.weights))?.unwrap_or_default(),
     };
-    let fair = unless_stopped(fair_report(&setup, &model.weights, of_own(&training), held_out, test))?.flatten();
+    let fair = match &trained.free {
+        Some(free) => {
+            unless_stopped(fair_report(&setup, (&model.weights, free), of_own(&training), held_out, test))?.flatten()
+        }
+        None => None,
+    };
     remarks.extend(fair.iter().flat_map(|report| report.notes.iter().cloned()));
     let most = at_once(&model.weights);
     let mut few = false;
@@ -383,8 +388,9 @@ impl FitSetup<'_> {
     ) -> ModelAbout {
         let Self { family, l2, encoder, options, .. } = self;
         let method = match family {
-            _ if !self.rules.is_empty() || self.fair.is_some() => "str-sqp",
+            ModelFamily::Mlp if self.fair.is_some() => "auto, then str-sqp for the last layer",
             ModelFamily::Mlp => "auto",
+            _ if !self.rules.is_empty() || self.fair.is_some() => "str-sqp",
             _ => "newton",
         };
         let column = table.column(target);

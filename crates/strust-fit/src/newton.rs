@@ -111,7 +111,7 @@ pub(crate) fn minimum_over<R: RowInputs + Sync>(
         end = TrainingEnd::NoMinimum;
     }
     let weights = weights(&x);
-    Ok((Trained { weights, curve, end, epochs: steps as f64, batch: count as usize, errors }, value))
+    Ok((Trained { weights, free: None, curve, end, epochs: steps as f64, batch: count as usize, errors }, value))
 }
 
 /// Where Newton's method ended.

@@ -4,7 +4,7 @@ use crate::{
     Error,
     constrain::{ConstrainedRows, ConstraintEffect, WeightRule, constrained, effects},
     encoded::EncodedRows,
-    fair::{FairProblem, FairSet},
+    fair::{FairProblem, FairSet, HiddenRows},
     newton::{self, BoundedFit},
     options::FitOptions,
     ranks::Ranks,
@@ -12,7 +12,7 @@ use crate::{
     scored::{MeasuredRows, ScoredRows},
     split::split,
     task::{FitTask, HUBER, robust_deviation},
-    terms::ModelTerms,
+    terms::{ModelTerms, RowInputs},
     train::{self, LearningPoint, Trained, TrainingEnd, TrainingLimits},
     transform::Encoder,
     weights::{LayerSpace, Weights},
@@ -38,31 +38,31 @@ pub(crate) struct FitSetup<'a> {
     pub(crate) ranks: &'a Ranks<'a>,
 }
 
-/// Continues from the minimum without bounds to the one where they hold.
-fn fair(
-    set: &FairSet,
-    data: ModelTerms<'_, EncodedRows>,
-    task: &FitTask,
+/// Moves a layer of a trained model, which is a linear model of `terms`, to where the bounds hold.
+fn under<R: RowInputs + Sync>(
+    problem: &FairProblem,
+    terms: ModelTerms<'_, R>,
     free: Trained,
     ranks: &Ranks<'_>,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
-    let problem = FairProblem::new(set, &data, task, ranks)?;
-    let fit = BoundedFit::new(data, &free.weights.flat, ranks, limits.interrupted, limits.any_stops)?;
-    let (mut trained, mut steps) = (free, 0.0);
+    let layer = free.weights.last_layer();
+    let fit = BoundedFit::new(terms, &free.weights.flat[layer.clone()], ranks, limits.interrupted, limits.any_stops)?;
+    let with = |flat: &[f64]| {
+        let mut weights = free.weights.clone();
+        weights.flat[layer.clone()].copy_from_slice(flat);
+        weights
+    };
+    let (mut curve, mut epochs) = (Vec::new(), free.epochs);
     let found = problem.solve(&fit, ranks, &mut |value, flat| {
-        steps += 1.0;
-        let weights = Weights { flat, ..trained.weights.clone() };
-        trained.curve.extend(limits.learned(trained.epochs + steps, &weights));
-        (limits.report)(trained.epochs + steps, value);
+        epochs += 1.0;
+        curve.extend(limits.learned(epochs, &with(&flat)));
+        (limits.report)(epochs, value);
     })?;
-    trained.weights.flat = fit.weights(&found.x);
-    trained.epochs += steps;
-    trained.errors = None;
-    if !found.converged {
-        trained.end = TrainingEnd::Epochs;
-    }
-    Ok(trained)
+    let weights = with(&fit.weights(&found.x));
+    let end = if found.converged { free.end } else { TrainingEnd::Epochs };
+    let curve = [free.curve, curve].concat();
+    Ok(Trained { weights, free: Some(free.weights), curve, end, epochs, errors: None, ..free })
 }
 
 impl FitSetup<'_> {
@@ -94,26 +94,51 @@ impl FitSetup<'_> {
             let training = sample.mean_loss(weights, space)?;
             Some(LearningPoint { epoch, training, held_out: held_out.mean_loss(weights, space) })
         };
-        self.limited(report, losses, |limits| match self.family {
-            ModelFamily::Mlp => {
-                let validation = MeasuredRows { index: &validation, ..own };
-                train::network(data, &learned, &self.options.hidden, validation, limits)
-            }
-            _ if self.rules.is_empty() => {
-                let trained = newton::minimum(data, newton::GAP, ranks, limits)?;
-                match self.fair {
-                    Some(set) if trained.end != TrainingEnd::Interrupted => {
-                        fair(set, data, task, trained, ranks, limits)
-                    }
-                    _ => Ok(trained),
+        self.limited(report, losses, |limits| {
+            let trained = match self.family {
+                ModelFamily::Mlp => {
+                    let validation = MeasuredRows { index: &validation, ..own };
+                    train::network(data, &learned, &self.options.hidden, validation, limits)
                 }
-            }
-            _ => {
-                let factors = &self.factors(task);
-                let rows = ConstrainedRows { terms: data, of_file: training, ranks, factors };
-                constrained(&rows, self.rules, newton::GAP, limits)
+                _ if self.rules.is_empty() => newton::minimum(data, newton::GAP, ranks, limits),
+                _ => {
+                    let factors = &self.factors(task);
+                    let rows = ConstrainedRows { terms: data, of_file: training, ranks, factors };
+                    constrained(&rows, self.rules, newton::GAP, limits)
+                }
+            }?;
+            match self.fair {
+                Some(set) if trained.end != TrainingEnd::Interrupted => self.bounded(set, own, trained, limits),
+                _ => Ok(trained),
             }
         })
+    }
+
+    /// Continues from a model without bounds to one where they hold on all training rows. Of a network, the last layer
+    /// moves: with the hidden layers fixed it is a linear model, whose minimum is exact.
+    fn bounded(
+        &self,
+        set: &FairSet,
+        own: MeasuredRows<'_>,
+        free: Trained,
+        limits: &mut TrainingLimits<'_>,
+    ) -> Result<Trained, Error> {
+        let index = self.ranks.share().places(own.index);
+        let terms = self.terms(own, &index);
+        let problem = &FairProblem::new(set, &terms, own.task, self.ranks)?;
+        if self.family != ModelFamily::Mlp {
+            return under(problem, terms, free, self.ranks, limits);
+        }
+        let hidden = HiddenRows::new(&free.weights, &terms, self.ranks)?;
+        under(problem, hidden.terms(&terms), free, self.ranks, limits)
+    }
+
+    /// The weights of a trained model with other bounds, from those without bounds.
+    pub(crate) fn under(&self, set: &FairSet, own: MeasuredRows<'_>, free: &Weights) -> Result<Weights, Error> {
+        let (weights, curve, end) = (free.clone(), Vec::new(), TrainingEnd::Converged);
+        let free = Trained { weights, free: None, curve, end, epochs: 0.0, batch: 0, errors: None };
+        let bounded = |limits: &mut TrainingLimits<'_>| self.bounded(set, own, free, limits);
+        Ok(self.limited(&mut |_, _| {}, &mut |_, _| None, bounded)?.weights)
     }
 
     /// The terms of the objective. `index` are those of the training rows that this rank has.

@@ -59,6 +59,8 @@ pub struct LearningPoint {
 #[derive(Debug, Clone)]
 pub(crate) struct Trained {
     pub(crate) weights: Weights,
+    /// The weights without bounds between groups, if there are such bounds.
+    pub(crate) free: Option<Weights>,
     pub(crate) curve: Vec<LearningPoint>,
     pub(crate) end: TrainingEnd,
     /// Epochs made.
@@ -227,7 +229,7 @@ pub(crate) fn trained<V: Elementwise>(
         watch.best.flat = report.point().components();
     }
     let epochs = report.steps as f64 / steps_per_epoch as f64;
-    Ok(Trained { weights: watch.best, curve: watch.curve, end, epochs, batch, errors: None })
+    Ok(Trained { weights: watch.best, free: None, curve: watch.curve, end, epochs, batch, errors: None })
 }
 
 /// Scores the point after each round, and keeps the best one.

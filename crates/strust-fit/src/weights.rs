@@ -48,6 +48,20 @@ impl Weights {
         self.other_layers(space)
     }
 
+    /// The activations of the last hidden layer for a row: the inputs of the last layer of a network.
+    pub(crate) fn hidden<'a>(&self, rows: &EncodedRows, i: usize, space: &'a mut LayerSpace) -> &'a [f64] {
+        self.first_layer(rows, i, &mut space.now);
+        self.layers(space, self.widths.len() - 2);
+        space.now.iter_mut().for_each(|a| *a = a.max(0.0));
+        &space.now
+    }
+
+    /// The place of the last layer in the flat vector.
+    pub(crate) fn last_layer(&self) -> std::ops::Range<usize> {
+        let inputs = self.widths[self.widths.len() - 2];
+        self.flat.len() - (inputs + 1) * self.outputs()..self.flat.len()
+    }
+
     /// Wa + b of the first layer.
     pub(crate) fn first_layer(&self, rows: &EncodedRows, i: usize, out: &mut Vec<f64>) {
         out.clear();
@@ -63,9 +77,15 @@ impl Weights {
     }
 
     fn other_layers<'a>(&self, space: &'a mut LayerSpace) -> &'a [f64] {
+        self.layers(space, self.widths.len() - 1);
+        &space.now
+    }
+
+    /// Applies the layers after the first one, up to the layer with this number.
+    fn layers(&self, space: &mut LayerSpace, last: usize) {
         let LayerSpace { now, next } = space;
         let mut start = (self.inputs() + 1) * self.widths[1];
-        for pair in self.widths.windows(2).skip(1) {
+        for pair in self.widths.windows(2).take(last).skip(1) {
             let (inputs, outputs) = (pair[0], pair[1]);
             let columns = &self.flat[start..start + (inputs + 1) * outputs];
             next.clear();
@@ -78,7 +98,6 @@ impl Weights {
             std::mem::swap(now, next);
             start += (inputs + 1) * outputs;
         }
-        now
     }
 }
 

@@ -6,6 +6,7 @@ use strust_fit::{
     fair::{FairOptions, GroupQuantity},
     fit,
     fit::{FitWatch, evaluate},
+    saved::ModelFamily,
     table::ReadProgress,
     train::TrainingEnd,
 };
@@ -223,6 +224,67 @@ fn counted_rates_satisfy_their_bounds_and_cost_less_than_a_bound_on_scores() {
     }
 }
 
+/// A network of 8 hidden units.
+fn network(rules: &[&str], limits: &[&str]) -> FitOptions {
+    FitOptions { model: Some(ModelFamily::Mlp), hidden: vec![8], standardize: true, ..to(rules, limits) }
+}
+
+/// A quantity of each group by a saved model on a file.
+fn by_group(data: &Data, fitted: &Fitted, quantity: GroupQuantity) -> Vec<f64> {
+    let model = strust_fit::FittedModel::from_bytes("m.json".as_ref(), &fitted.model.to_json()).unwrap();
+    let stop = AtomicBool::new(false);
+    let columns = evaluate(&model, &data.read(&model.read_options(true)), &stop).unwrap().groups;
+    let of = |group: &strust_fit::fair_report::GroupRates| {
+        group.quantities.iter().find(|(other, _)| *other == quantity).map(|(_, estimate)| estimate.value)
+    };
+    columns[0].groups.iter().filter_map(of).collect()
+}
+
+#[test]
+fn a_network_satisfies_its_bounds_on_the_training_rows() {
+    let rows = rows(800, 3);
+    let data = Data::new(&text(&rows));
+    let free = data.fit(&network(&[], &[])).unwrap();
+    for (rule, quantity, bound) in [
+        ("g=0.05", GroupQuantity::Score, 0.05),
+        ("g=0.05:rate", GroupQuantity::Rate, 0.05),
+        ("g=0.03:opportunity", GroupQuantity::Opportunity, 0.03),
+        ("g=0.02:loss", GroupQuantity::Loss, 0.02),
+    ] {
+        let fitted = data.fit(&network(&[rule], &[])).unwrap();
+        let found = match quantity {
+            // The report of a model has no row for it.
+            GroupQuantity::Opportunity => fitted.report.fair.as_ref().unwrap().effects[0].training,
+            _ => {
+                let means = by_group(&data, &fitted, quantity);
+                means.iter().copied().fold(0.0, f64::max) - means.into_iter().fold(1.0, f64::min)
+            }
+        };
+        assert!(found <= bound + 1e-6, "{rule}: {found}");
+        let report = fitted.report.fair.unwrap();
+        assert!(report.effects[0].free > bound && report.cost > 0.0, "{rule}: {report:?}");
+        assert!(report.curve.len() >= 3 && report.curve.is_sorted_by(|a, b| a.bound <= b.bound), "{rule}");
+        // Only the last layer differs from the network without bounds.
+        let [with, without] = [&fitted.model, &free.model].map(|model| &model.weights.flat);
+        let hidden = with.len() - 9;
+        assert_eq!(with[..hidden], without[..hidden], "{rule}");
+        assert_ne!(with[hidden..], without[hidden..], "{rule}");
+    }
+    let limit = data.fit(&network(&[], &["false_positive_rate <= 0.05"])).unwrap();
+    let effect = &limit.report.fair.unwrap().effects[0];
+    assert!(effect.training <= 0.05 && effect.training > 0.03 && effect.free > 0.05, "{effect:?}");
+}
+
+#[test]
+fn a_network_that_satisfies_its_bounds_anyway_does_not_change() {
+    let data = Data::new(&text(&rows(400, 2)));
+    let (free, bounded) = (data.fit(&network(&[], &[])).unwrap(), data.fit(&network(&["g=0.9"], &[])).unwrap());
+    let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-12;
+    assert!(free.model.weights.flat.iter().zip(&bounded.model.weights.flat).all(near));
+    let chosen = data.fit(&FitOptions { choose_model: true, model: None, ..network(&["g=0.05"], &[]) }).unwrap();
+    assert!(chosen.report.fair.unwrap().effects[0].training <= 0.05 + 1e-6, "also where the model is chosen");
+}
+
 #[test]
 fn mean_predictions_of_a_number_can_be_bounded() {
     let rows = rows(300, 2);
@@ -233,6 +295,9 @@ fn mean_predictions_of_a_number_can_be_bounded() {
     }
     let data = Data::new(&text);
     let w = weights(&data.fit(&to(&["g=30"], &[])).unwrap());
+    let by_network = data.fit(&network(&["g=30"], &[])).unwrap();
+    let means = by_group(&data, &by_network, GroupQuantity::Score);
+    assert!(((means[1] - means[0]).abs() - 30.0).abs() < 1e-3, "{means:?}");
     let of = |group| mean(&rows, |row| row.group == group, |row| output(&w, row));
     assert!(((of(1) - of(0)).abs() - 30.0).abs() < 1e-4, "{} and {}", of(0), of(1));
     for (rules, limits, part) in [
@@ -320,8 +385,6 @@ fn wrong_bounds_are_errors_that_say_what_to_do() {
         let why = why(to(&[rule], &[]));
         assert!(why.contains(part), "{why}");
     }
-    let mlp = FitOptions { model: Some(strust_fit::saved::ModelFamily::Mlp), ..to(&["g=0.1"], &[]) };
-    assert!(why(mlp).contains("--fair is for linear models"));
     let why = why(to(&[], &["false_positive_rate <= 0.01", "false_negative_rate <= 0.01"]));
     assert!(
         why.contains("no model was found that satisfies the bounds on the training rows (false-positive rate ≤ 0.01"),

@@ -1,14 +1,15 @@
 //! Problems whose type is hidden. Each is compiled once, in this crate: those who use it by its point only link it.
 
 use crate::{
-    Autoencoder, ConstrainedLogistic, Factorization, GeneralizedEigenvalues, LeastSquares, Logistic, Mixture, Mlp, Nmf,
-    OrthonormalMlp, Pca, Problem, Procrustes, Regression, Softmax, SubspaceFit,
+    Autoencoder, ConstrainedLogistic, Factorization, GeneralizedEigenvalues, Grouped, LeastSquares, Logistic, Mixture,
+    Mlp, Nmf, OrthonormalMlp, Pca, Problem, Procrustes, Regression, Softmax, SubspaceFit,
 };
 use faer::Mat;
 use std::any::Any;
 use strust::{
     Error,
     constraints::{AnyConstraint, Retraction},
+    expectation::AnyExpectation,
     objective::{ObjectiveWrapper, Scaled, Sliced},
     vector::Elementwise,
 };
@@ -83,6 +84,7 @@ compile_problems! {
     GeneralizedEigenvalues: Mat<f64>,
     Procrustes: Mat<f64>,
     ConstrainedLogistic: Vec<f64>,
+    Grouped: Vec<f64>,
     Mixture: Vec<f64>,
     Nmf: Mat<f64>,
     OrthonormalMlp: Vec<f64>,
@@ -123,6 +125,9 @@ impl<P: Elementwise> Problem for AnyProblem<P> {
     }
     fn any_constraint(&self, retraction: Retraction) -> Option<AnyConstraint<P>> {
         self.problem.any_constraint(retraction)
+    }
+    fn any_expectation(&self) -> Option<AnyExpectation<P>> {
+        self.problem.any_expectation()
     }
     fn test_metric(&mut self, x: &P) -> Option<f64> {
         self.problem.test_metric(x)

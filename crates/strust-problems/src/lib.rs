@@ -14,6 +14,7 @@
 //! | [`generalized_eigenvalues`] | the same with WᵀBW = I | from generalized eigenvalues |
 //! | [`procrustes`] | the best rotation or projection, with WᵀW = I | 0, from singular values, or computed |
 //! | [`constrained_logistic`] | two classes, with ‖x‖ = 1 and Ax = b | computed |
+//! | [`grouped`] | two classes, with bounds between groups of rows | computed without hidden units |
 //! | [`mixture`] | the weights of a mixture, on the simplex | computed |
 //! | [`nmf`] | X ≈ UVᵀ with U, V ≥ 0 | 0 for exact data |
 //! | [`orthonormal_mlp`] | multilayer perceptrons with orthonormal hidden layers | unknown |
@@ -47,6 +48,7 @@
 use strust::{
     Error,
     constraints::{AnyConstraint, Retraction},
+    expectation::AnyExpectation,
     objective::{Objective, PIECE, Scaled},
     ranks::{Group, Sharded},
     vector::Elementwise,
@@ -65,6 +67,7 @@ pub mod convex;
 pub mod factorization;
 pub mod generalized_eigenvalues;
 pub mod least_squares;
+pub mod grouped;
 pub mod logistic;
 pub mod mixture;
 pub mod mlp;
@@ -87,6 +90,7 @@ pub use constrained_logistic::ConstrainedLogistic;
 pub use convex::Convex;
 pub use factorization::Factorization;
 pub use generalized_eigenvalues::GeneralizedEigenvalues;
+pub use grouped::Grouped;
 pub use least_squares::LeastSquares;
 pub use logistic::Logistic;
 pub use mixture::Mixture;
@@ -124,6 +128,11 @@ pub trait Problem: Objective<Point: Elementwise> {
     }
     /// Its constraint, made with a retraction where it has several; `None` without one.
     fn any_constraint(&self, _retraction: Retraction) -> Option<AnyConstraint<Self::Point>> {
+        None
+    }
+    /// Its constraint as rows over the means of groups of terms, which mini-batches know up to noise; `None` without such
+    /// rows.
+    fn any_expectation(&self) -> Option<AnyExpectation<Self::Point>> {
         None
     }
     /// The metric of x on the test set: the share that a classifier x predicts correctly, otherwise the loss. `None`
@@ -180,6 +189,9 @@ macro_rules! wrapped_problem {
             }
             fn any_constraint(&self, retraction: Retraction) -> Option<AnyConstraint<P::Point>> {
                 self.inner().any_constraint(retraction)
+            }
+            fn any_expectation(&self) -> Option<AnyExpectation<P::Point>> {
+                self.inner().any_expectation()
             }
             fn test_metric(&mut self, x: &P::Point) -> Option<f64> {
                 self.inner_mut().test_metric(x)

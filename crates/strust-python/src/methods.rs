@@ -49,7 +49,7 @@ pub fn method<T: Scalar>(
     }
     let constraint = RefCell::new(constraint);
     let make = |_| Ok(constraint.take().expect("a method takes one constraint"));
-    let parts = MethodParts { schedule, average: false, constraint: &make };
+    let parts = MethodParts { schedule, average: false, constraint: &make, expectation: &|| None };
     let config = by_name::config(name, &Json(options)).expect("the name is in the table");
     let method = config.and_then(|config| Ok(by_name::method(&config, &parts)?));
     method.map_err(|Wrong(error)| error)

@@ -280,7 +280,7 @@ fn solved(
         _ => TrainingEnd::Epochs,
     };
     let weights = Weights { flat: report.point().clone(), ..now };
-    Ok((Trained { weights, curve, end, epochs: report.steps as f64, batch, errors: None }, report))
+    Ok((Trained { weights, free: None, curve, end, epochs: report.steps as f64, batch, errors: None }, report))
 }
 
 #[cfg(test)]

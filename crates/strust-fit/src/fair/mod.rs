@@ -1,7 +1,9 @@
 //! Models that treat groups alike, and models with a limit on a rate: `sex=0.02`, `false_positive_rate <= 0.05`.
 
+mod layer;
 mod solve;
 
+pub(crate) use layer::HiddenRows;
 pub(crate) use solve::{FairProblem, VIOLATION};
 
 use crate::{
@@ -212,15 +214,12 @@ impl FairOptions {
     }
 
     /// Refuses what does not fit the task and the model.
-    pub(crate) fn check(&self, task: &FitTask, is_network: bool, has_rules: bool) -> Result<(), Error> {
+    pub(crate) fn check(&self, task: &FitTask, has_rules: bool) -> Result<(), Error> {
         let refuse = |why: String| Err(Error::Option(why));
         if self.is_empty() {
             return Ok(());
         }
         let options = if self.rules.is_empty() { "--limit" } else { "--fair" };
-        if is_network {
-            return refuse(format!("{options} is for linear models: leave out --model mlp or --model auto"));
-        }
         if has_rules {
             return refuse(format!(
                 "{options} does not combine with constraints on the weights: leave one of them out"

@@ -4,7 +4,7 @@
 //! identity. So f is almost ½‖u − u*‖², and few steps are enough without second derivatives of the means.
 
 use super::{
-    row_sum::{CenteredUnits, RowSum, means, others},
+    row_sum::{CenteredUnits, RowSum, SumAt, means, others},
     second::{MatrixKind, SecondDerivatives},
 };
 use crate::{
@@ -99,12 +99,11 @@ struct HessianMetric {
 }
 
 impl HessianMetric {
-    /// MMᵀ = H⁻¹ at x; only the diagonal of H if it is large.
-    fn at<R: RowInputs + Sync>(sum: &RowSum<'_, R>, positions: &[usize], x: &[f64]) -> Result<Option<Self>, Error> {
+    /// MMᵀ = H⁻¹ at a point; only the diagonal of H if it is large.
+    fn at<R: RowInputs + Sync>(sum: &RowSum<'_, R>, positions: &[usize], at: &SumAt) -> Result<Option<Self>, Error> {
         let is_diagonal = !super::has_matrix(sum.terms.rows.inputs(), sum.terms.outputs);
         let kind = if is_diagonal { MatrixKind::Diagonal } else { MatrixKind::OfAll };
-        let Some(at) = sum.measure(positions, x)? else { return Ok(None) };
-        let Some(curvature) = SecondDerivatives::of(sum, positions, &at, kind)? else { return Ok(None) };
+        let Some(curvature) = SecondDerivatives::of(sum, positions, at, kind)? else { return Ok(None) };
         let (matrix, inverse) = if is_diagonal {
             let roots: Vec<f64> = curvature.roots().collect();
             let diagonal = |of: &dyn Fn(f64) -> f64| Mat::from_fn(roots.len(), 1, |j, _| of(roots[j]));
@@ -139,11 +138,14 @@ impl HessianMetric {
     }
 }
 
-/// f in the coordinates u, followed by the middles.
+/// f(x) − tᵀ(x − x₀) in the coordinates u, followed by the middles.
 struct SumInMetric<'a, 'b, R> {
     sum: &'a RowSum<'b, R>,
     positions: &'a [usize],
     metric: &'a HessianMetric,
+    /// x₀ and t = ∇f(x₀).
+    free: &'a [f64],
+    tilt: &'a [f64],
     failure: &'a RefCell<Option<Error>>,
 }
 
@@ -157,11 +159,14 @@ impl<R: RowInputs + Sync> Objective for SumInMetric<'_, '_, R> {
     }
     fn value_and_gradient(&mut self, u: &Vec<f64>, _: &Sample, gradient: &mut Vec<f64>) -> Evaluation {
         let d = self.sum.parameters();
-        let measured = self.sum.measure(self.positions, &self.metric.point(&u[..d]));
-        let Some(at) = kept(measured, self.failure) else { return Evaluation::new(f64::NAN, f64::EPSILON) };
+        let mut x = self.metric.point(&u[..d]);
+        let measured = self.sum.measure(self.positions, &x);
+        let Some(mut at) = kept(measured, self.failure) else { return Evaluation::new(f64::NAN, f64::EPSILON) };
+        super::add(&mut at.gradient, -1.0, self.tilt);
         *gradient = self.metric.slope(&at.gradient);
         gradient.resize(u.len(), 0.0);
-        Evaluation::new(at.value, f64::EPSILON)
+        super::add(&mut x, -1.0, self.free);
+        Evaluation::new(at.value - super::dot(self.tilt, &x), f64::EPSILON)
     }
 }
 
@@ -245,7 +250,11 @@ impl<R: RowInputs + Sync> Constraint for MeanRows<'_, '_, R> {
     }
 }
 
-/// Fits with bounds on means, near the minimum without bounds.
+/// Fits with bounds on means, near a point x₀ without bounds.
+///
+/// They minimize f(x) − ∇f(x₀)ᵀ(x − x₀). At the minimum of f this is f itself. Elsewhere, as in the last layer of a network
+/// that stopped early, x₀ stays the answer as long as it satisfies the bounds, and the change of f beyond first order, the
+/// Bregman divergence from x₀, is minimal otherwise.
 pub(crate) struct BoundedFit<'a, 'b, R> {
     terms: ModelTerms<'a, R>,
     ranks: &'b Ranks<'b>,
@@ -255,12 +264,13 @@ pub(crate) struct BoundedFit<'a, 'b, R> {
     positions: Vec<usize>,
     others: f64,
     metric: HessianMetric,
-    /// The minimum without bounds.
+    /// x₀ and ∇f(x₀).
     free: Vec<f64>,
+    tilt: Vec<f64>,
 }
 
 impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
-    /// Prepares fits from the weights of the minimum without bounds.
+    /// Prepares fits from the weights x₀.
     pub(crate) fn new(
         terms: ModelTerms<'a, R>,
         free: &[f64],
@@ -273,8 +283,11 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
         let free = units.to_fit(free);
         let others = others(&terms, ranks)?;
         let metric = HessianMetric { matrix: Mat::new(), inverse: Mat::new(), is_diagonal: true };
-        let mut fit = Self { terms, ranks, interrupted, any_stops, units, positions, others, metric, free };
-        fit.metric = HessianMetric::at(&fit.sum(), &fit.positions, &fit.free)?.ok_or(Error::Interrupted)?;
+        let mut fit =
+            Self { terms, ranks, interrupted, any_stops, units, positions, others, metric, free, tilt: Vec::new() };
+        let at = fit.sum().measure(&fit.positions, &fit.free)?.ok_or(Error::Interrupted)?;
+        fit.metric = HessianMetric::at(&fit.sum(), &fit.positions, &at)?.ok_or(Error::Interrupted)?;
+        fit.tilt = at.gradient;
         Ok(fit)
     }
 
@@ -284,7 +297,7 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
         RowSum { terms, ranks, interrupted: *interrupted, any_stops: *any_stops, others: *others }
     }
 
-    /// The minimum without bounds.
+    /// x₀.
     pub(crate) fn free(&self) -> &[f64] {
         &self.free
     }
@@ -299,7 +312,7 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
         means.iter().map(mean).collect()
     }
 
-    /// The standard deviation of the output of some terms, at the minimum without bounds.
+    /// The standard deviation of the output of some terms at x₀.
     pub(crate) fn deviation(&self, positions: &[usize]) -> Result<f64, Error> {
         let sum = self.sum();
         let mean = |score: &(dyn Fn(f64) -> f64 + Sync)| {
@@ -310,7 +323,8 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
         Ok(mean(&|z| (z - center).powi(2))?.sqrt())
     }
 
-    /// The minimum of f where bounds on some means hold, from a point or the minimum without bounds. `each` gets f and the weights after every step.
+    /// The minimum where bounds on some means hold, from a point or x₀. `each` gets its value and the weights after every
+    /// step.
     pub(crate) fn minimum(
         &self,
         means: &[RowMean],
@@ -331,8 +345,7 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
         };
         let mut u = self.metric.coordinates(start.unwrap_or(&self.free));
         if start.is_none() {
-            // The gradient is 0 at the minimum without bounds. Halfway to the origin it is as long as u, so the method begins
-            // with the curvature 1.
+            // The gradient is 0 at x₀. Halfway to the origin it is as long as u, so the method begins with the curvature 1.
             for u in &mut u {
                 *u *= 0.5;
             }
@@ -348,7 +361,14 @@ impl<'a, 'b, R: RowInputs + Sync> BoundedFit<'a, 'b, R> {
             u.push(0.5 * (low + high) / rows.unit);
         }
         rows.at = (Vec::new(), Vec::new());
-        let mut f = SumInMetric { sum: &sum, positions: &self.positions, metric: &self.metric, failure: &failure };
+        let mut f = SumInMetric {
+            sum: &sum,
+            positions: &self.positions,
+            metric: &self.metric,
+            free: &self.free,
+            tilt: &self.tilt,
+            failure: &failure,
+        };
         let report: Report<StrSqpState<Vec<f64>>> = minimize(&mut f)
             .method(StrSqp::new(StrSqpConfig::default(), rows)?)
             .full_batch()

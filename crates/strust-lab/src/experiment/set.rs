@@ -75,12 +75,11 @@ pub fn folder_with(name: &str, settings: &[Setting]) -> String {
     folder_name(&parts.fold(name.into(), |all: String, part| all + &part)).chars().take(MOST).collect()
 }
 
-/// The method of a file that names none: Auto, or STR-SQP if a problem has a constraint.
+/// The method of a file that names none: Auto, or one for the constraints of its problems.
 pub(super) fn default_method(source: &Source) -> Result<&'static str, Error> {
     let known = problems::all();
     let entries = source.list("problem")?.into_iter().map(|item| item.entry("problem", "kind", &known));
-    let constrained = entries.collect::<Result<Vec<_>, _>>()?.iter().any(|entry| entry.constrained);
-    Ok(if constrained { "str-sqp" } else { "auto" })
+    Ok(problems::default_method(entries.collect::<Result<Vec<_>, _>>()?.iter().map(|entry| entry.name)))
 }
 
 /// Applies the settings to the table of a file. Their order does not matter: first the methods are replaced, then keys of

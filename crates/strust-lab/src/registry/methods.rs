@@ -66,7 +66,9 @@ pub(crate) fn stepper<P: PointType>(
         return Err(Error::Misfit("the problem has no constraint".into()));
     }
     let constraint = |retraction| Ok(setup.f.any_constraint(retraction).expect("checked above"));
-    let parts = MethodParts { schedule: keys.schedule(steps), average: keys.average(), constraint: &constraint };
+    let expectation = || setup.f.any_expectation();
+    let (schedule, average) = (keys.schedule(steps), keys.average());
+    let parts = MethodParts { schedule, average, constraint: &constraint, expectation: &expectation };
     let config = by_name::config(keys.name, &keys).expect("the name is in the table")?;
     Ok(Box::new(StepByStep::new(P::method(&config, &parts)?)))
 }

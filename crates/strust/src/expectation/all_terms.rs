@@ -8,6 +8,7 @@ use crate::{
     sample::Sample,
     vector::Vector,
 };
+use std::{borrow::BorrowMut, marker::PhantomData};
 
 /// A row measured on all terms of its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,6 +77,25 @@ impl<S: Objective, T: Objective<Point = S::Point>> Expectation<S, T> {
         rows.iter().map(measured).collect()
     }
 
+    /// The smooth rows as exact constraints, for methods that see all terms, such as [`StrSqp`](crate::methods::StrSqp).
+    ///
+    /// ```
+    /// use strust::{expectation::{constraint_from_terms, MeanRow, Members}, prelude::*};
+    /// let mut f = from_terms(4, |i, x: &Vec<f64>, g| { let r = x[0] - i as f64; g[0] += r; 0.5 * r * r });
+    /// let row = MeanRow::mean(&Members::new(4, |i| i < 2)).at_most(0.5);
+    /// let score = |i: usize, x: &Vec<f64>, g: &mut Vec<f64>| { let s = i as f64 + 1.0; g[0] += s; s * x[0] };
+    /// let rows = constraint_from_terms(4, score, vec![row])?; // 1.5·x ≤ 0.5
+    /// let method = StrSqp::new(StrSqpConfig::default(), rows.on_all_terms())?;
+    /// let report = minimize(&mut f).method(method).full_batch().start(vec![0.0])?;
+    /// assert!((report.point()[0] - 1.0 / 3.0).abs() < 1e-8);
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    #[must_use]
+    pub fn on_all_terms(self) -> OnAllTerms<S, T> {
+        let shifts = vec![0.0; self.len()];
+        OnAllTerms::new(self, &shifts)
+    }
+
     /// The smooth value of each row on all terms, and the slopes.
     fn evaluate_all(&mut self, x: &S::Point, mut slopes: Option<&mut [S::Point]>) -> Vec<Evaluation> {
         let Self { score, groups, rows, part, .. } = self;
@@ -108,6 +128,7 @@ impl<S: Objective, T: Objective<Point = S::Point>> Expectation<S, T> {
 }
 
 /// One side of a row: sign·(value − bound) ≤ 0 or = 0.
+#[derive(Debug, Clone)]
 struct RowSide {
     row: usize,
     sign: f64,
@@ -115,22 +136,29 @@ struct RowSide {
     sense: Sense,
 }
 
-/// The smooth rows on all terms, as exact constraints c(x) = 0 and c(x) ≤ 0. An evaluation is a pass over the groups; the
-/// latest one is kept.
-pub(crate) struct RowsOnAllTerms<'a, S: Objective, T> {
-    expectation: &'a mut Expectation<S, T>,
+/// The smooth rows of an [`Expectation`] on all terms, as exact constraints c(x) = 0 and c(x) ≤ 0:
+/// [`Expectation::on_all_terms`]. An evaluation is a pass over the groups; the latest one is kept.
+#[derive(Debug, Clone)]
+pub struct OnAllTerms<S: Objective, T = S, E = Expectation<S, T>> {
+    expectation: E,
     sides: Vec<RowSide>,
     /// The latest values with their point.
     values: Option<(S::Point, Vec<Evaluation>)>,
     /// The latest slopes with their point.
     slopes: Option<(S::Point, Vec<S::Point>)>,
+    rate: PhantomData<T>,
 }
 
-impl<'a, S: Objective, T: Objective<Point = S::Point>> RowsOnAllTerms<'a, S, T> {
+impl<S, T, E> OnAllTerms<S, T, E>
+where
+    S: Objective,
+    T: Objective<Point = S::Point>,
+    E: BorrowMut<Expectation<S, T>>,
+{
     /// The rows, with bounds for the smooth values that are `shifts` higher.
-    pub fn new(expectation: &'a mut Expectation<S, T>, shifts: &[f64]) -> Self {
+    pub(crate) fn new(expectation: E, shifts: &[f64]) -> Self {
         let mut sides = Vec::new();
-        for (row, (IndexedRow { lower, upper, .. }, shift)) in expectation.rows.iter().zip(shifts).enumerate() {
+        for (row, (IndexedRow { lower, upper, .. }, shift)) in expectation.borrow().rows.iter().zip(shifts).enumerate() {
             if lower >= upper {
                 sides.push(RowSide { row, sign: 1.0, bound: upper + shift, sense: Sense::Equal });
                 continue;
@@ -141,12 +169,12 @@ impl<'a, S: Objective, T: Objective<Point = S::Point>> RowsOnAllTerms<'a, S, T> 
                 }
             }
         }
-        Self { expectation, sides, values: None, slopes: None }
+        Self { expectation, sides, values: None, slopes: None, rate: PhantomData }
     }
 
     fn values(&mut self, x: &S::Point) -> &[Evaluation] {
         if !self.values.as_ref().is_some_and(|(at, _)| same(at, x)) {
-            self.values = Some((x.clone(), self.expectation.evaluate_all(x, None)));
+            self.values = Some((x.clone(), self.expectation.borrow_mut().evaluate_all(x, None)));
         }
         self.values.as_ref().map_or(&[], |(_, values)| values)
     }
@@ -154,21 +182,21 @@ impl<'a, S: Objective, T: Objective<Point = S::Point>> RowsOnAllTerms<'a, S, T> 
     fn slopes(&mut self, x: &S::Point) -> &[S::Point] {
         if !self.slopes.as_ref().is_some_and(|(at, _)| same(at, x)) {
             let (_, mut slopes) =
-                self.slopes.take().unwrap_or_else(|| (x.clone(), vec![x.zeros_like(); self.expectation.len()]));
-            self.expectation.evaluate_all(x, Some(&mut slopes));
+                self.slopes.take().unwrap_or_else(|| (x.clone(), vec![x.zeros_like(); self.expectation.borrow().len()]));
+            self.expectation.borrow_mut().evaluate_all(x, Some(&mut slopes));
             self.slopes = Some((x.clone(), slopes));
         }
         self.slopes.as_ref().map_or(&[], |(_, slopes)| slopes)
     }
 
     /// The Euclidean norm of the violations.
-    pub fn violation(&mut self, x: &S::Point) -> f64 {
+    pub(crate) fn violation(&mut self, x: &S::Point) -> f64 {
         self.values(x);
         let values = self.values.iter().flat_map(|(_, values)| values);
-        values.zip(&self.expectation.rows).map(|(value, row)| row.violation(value.value).powi(2)).sum::<f64>().sqrt()
+        values.zip(&self.expectation.borrow().rows).map(|(value, row)| row.violation(value.value).powi(2)).sum::<f64>().sqrt()
     }
     /// out ← out + Σ λᵢ·∇(row i), for one multiplier of each row.
-    pub fn add_rows(&mut self, x: &S::Point, multipliers: &[f64], out: &mut S::Point) {
+    pub(crate) fn add_rows(&mut self, x: &S::Point, multipliers: &[f64], out: &mut S::Point) {
         self.slopes(x).iter().zip(multipliers).for_each(|(slope, &multiplier)| out.add(multiplier, slope));
     }
 }
@@ -178,7 +206,12 @@ fn same<V: Vector>(a: &V, b: &V) -> bool {
     (0..a.dimension()).all(|i| a.component(i).to_bits() == b.component(i).to_bits())
 }
 
-impl<S: Objective, T: Objective<Point = S::Point>> Constraint for RowsOnAllTerms<'_, S, T> {
+impl<S, T, E> Constraint for OnAllTerms<S, T, E>
+where
+    S: Objective,
+    T: Objective<Point = S::Point>,
+    E: BorrowMut<Expectation<S, T>>,
+{
     type Point = S::Point;
     type Residual = Vec<f64>;
     fn new_residual(&self) -> Vec<f64> {
@@ -194,7 +227,7 @@ impl<S: Objective, T: Objective<Point = S::Point>> Constraint for RowsOnAllTerms
         out.iter_mut().zip(&self.sides).for_each(|(out, side)| *out = side.sign * products[side.row]);
     }
     fn add_vjp(&mut self, x: &S::Point, a: f64, y: &Vec<f64>, out: &mut S::Point) {
-        let mut multipliers = vec![0.0; self.expectation.len()];
+        let mut multipliers = vec![0.0; self.expectation.borrow().len()];
         self.sides.iter().zip(y).for_each(|(side, y)| multipliers[side.row] += a * side.sign * y);
         self.add_rows(x, &multipliers, out);
     }
@@ -208,6 +241,6 @@ impl<S: Objective, T: Objective<Point = S::Point>> Constraint for RowsOnAllTerms
         self.sides[row].sense
     }
     fn check_point(&self, x: &S::Point) -> Result<(), Error> {
-        self.expectation.check_point(x)
+        self.expectation.borrow().check_point(x)
     }
 }

@@ -11,8 +11,7 @@
 mod all_terms;
 mod row;
 
-pub use all_terms::MeasuredRow;
-pub(crate) use all_terms::RowsOnAllTerms;
+pub use all_terms::{MeasuredRow, OnAllTerms};
 pub use row::{MeanRow, Members};
 
 use crate::{
@@ -62,6 +61,9 @@ pub struct Expectation<S, T = S> {
     part: Sample,
 }
 
+/// Rows over the means of a score whose type is hidden.
+pub type AnyExpectation<P> = Expectation<Box<dyn Objective<Point = P> + Send>>;
+
 /// A row whose groups are numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexedRow {
@@ -99,6 +101,16 @@ impl<S: Objective> Expectation<S> {
             return Err(out_of_range("expectation", "rows", 0, "at least one row"));
         }
         Ok(Self { score, rate: None, groups, rows: indexed, part: Sample::default() })
+    }
+}
+
+impl<S: Objective + Send + 'static> Expectation<S> {
+    /// The same without the type of the score.
+    #[must_use]
+    pub fn hidden(self) -> AnyExpectation<S::Point> {
+        let Self { score, rate, groups, rows, part } = self;
+        let hidden = |score: S| Box::new(score) as Box<dyn Objective<Point = S::Point> + Send>;
+        Expectation { score: hidden(score), rate: rate.map(hidden), groups, rows, part }
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) trait ProblemEntry: Config {
     const TITLE: &'static str;
     /// Whether it has a constraint.
     const CONSTRAINED: bool = false;
+    /// The method of an experiment that names none.
+    const METHOD: &'static str = if Self::CONSTRAINED { "str-sqp" } else { "auto" };
     /// Whether libtorch runs it, on a device that the experiment chooses.
     const NETWORK: bool = false;
     /// Whether it cannot run without a data file or folder.
@@ -103,6 +105,7 @@ strust::config! {
 /// A row of the table of problems.
 struct ProblemInfo {
     name: &'static str,
+    method: &'static str,
     is_network: bool,
     needs_data: bool,
     synthetic: Names,
@@ -117,6 +120,7 @@ impl ProblemInfo {
     const fn of<P: ProblemEntry>() -> Self {
         Self {
             name: P::NAME,
+            method: P::METHOD,
             is_network: P::NETWORK,
             needs_data: P::NEEDS_DATA,
             synthetic: P::SYNTHETIC,
@@ -146,6 +150,7 @@ problems! {
     generalized_eigenvalues: GeneralizedEigenvaluesConfig,
     procrustes: ProcrustesConfig,
     constrained_logistic: ConstrainedLogisticConfig,
+    groups: GroupsConfig,
     mixture: MixtureConfig,
     nmf: NmfConfig,
     orthonormal_mlp: OrthonormalMlpConfig,
@@ -169,6 +174,17 @@ fn info(kind: &str) -> Option<&'static ProblemInfo> {
 #[must_use]
 pub fn all() -> Vec<Entry> {
     ALL.iter().map(|info| (info.entry)()).collect()
+}
+
+/// The method of an experiment with problems of these kinds that names none.
+pub(crate) fn default_method<'a>(kinds: impl Iterator<Item = &'a str>) -> &'static str {
+    let wanted: Vec<&str> = kinds.filter_map(info).map(|info| info.method).collect();
+    match wanted[..] {
+        [first, ref others @ ..] if others.iter().all(|other| *other == first) => first,
+        // One that every problem with a constraint has.
+        _ if wanted.iter().any(|method| *method != "auto") => "str-sqp",
+        _ => "auto",
+    }
 }
 
 /// The metrics of a problem; empty for an unknown one.

@@ -13,7 +13,7 @@ use super::{Auto, Certificate, Measurement, Method, State, StrSqpState};
 use crate::{
     Error,
     config::out_of_range,
-    expectation::{Expectation, MeasuredRow, RowsOnAllTerms},
+    expectation::{Expectation, MeasuredRow, OnAllTerms},
     objective::Objective,
     record::StepRecord,
     sample::Sample,
@@ -109,7 +109,7 @@ where
         let x = state.point().clone();
         let before = self.rows.measure(&x);
         let shifts: Vec<f64> = before.iter().map(|row| row.smooth - row.value).collect();
-        let rows = RowsOnAllTerms::new(&mut self.rows, &shifts);
+        let rows = OnAllTerms::<S, T, _>::new(&mut self.rows, &shifts);
         let (state, certificate) = self.inner.solve(f, rows, x, steps)?;
         let rows = self.rows.measure(&state.x);
         Ok(ExpectationEnd { state, certificate, rows })
@@ -257,7 +257,7 @@ where
         let x = state.point();
         let mut tilt = x.zeros_like();
         let shifts = vec![0.0; self.rows.len()];
-        let mut rows = RowsOnAllTerms::new(&mut self.rows, &shifts);
+        let mut rows = OnAllTerms::<S, T, _>::new(&mut self.rows, &shifts);
         rows.add_rows(x, &state.multipliers(), &mut tilt);
         let outside = rows.violation(x);
         let inner = self.inner.measure(&mut Tilted { f, tilt: &tilt }, &state.inner)?;
