@@ -14,8 +14,8 @@ use strust::{
     constraints::{AnyConstraint, Constraint, Manifold, Retraction},
     expectation::AnyExpectation,
     methods::{
-        AnyMethod, Auto, AutoConfig, Averaged, InExpectation, Str, StrConfig, StrLbfgs, StrLbfgsConfig, StrLsr1, StrLsr1Config,
-        StrNewton, StrNewtonConfig, StrP, StrPConfig, StrSqp, StrSqpConfig,
+        AnyMethod, Auto, AutoConfig, Averaged, InExpectation, Str, StrConfig, StrLbfgs, StrLbfgsConfig, StrLsr1,
+        StrLsr1Config, StrNewton, StrNewtonConfig, StrP, StrPConfig, StrSqp, StrSqpConfig,
     },
     schedule::Schedule,
     vector::Elementwise,

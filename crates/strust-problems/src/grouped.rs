@@ -52,9 +52,9 @@ pub struct GroupBound {
 impl GroupBound {
     /// The same for an [`Expectation`].
     pub fn row(&self) -> MeanRow {
-        let sum = self.parts[1..].iter().fold(MeanRow::weighted(self.parts[0].0, &self.parts[0].1), |row, (w, group)| {
-            row.plus(*w, group)
-        });
+        let sum = self.parts[1..]
+            .iter()
+            .fold(MeanRow::weighted(self.parts[0].0, &self.parts[0].1), |row, (w, group)| row.plus(*w, group));
         sum.between(self.lower, self.upper)
     }
 }

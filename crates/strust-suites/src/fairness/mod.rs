@@ -9,11 +9,11 @@ mod solve;
 use crate::prelude::*;
 use serde::{Deserialize, Serialize};
 use solve::{EpochCourse, FairEnd, Fit, OnAllRows};
-use strust::objective::Objective;
 use std::{
     fmt::Write as _,
     path::{Path, PathBuf},
 };
+use strust::objective::Objective;
 use strust_lab::{
     Error,
     data::summary::Summary,
@@ -58,10 +58,9 @@ impl FairSource {
     /// The training rows and the held-out rows. `None` if a file is missing.
     fn rows(&self, folder: Option<&Path>) -> Result<Option<(GroupedRows, GroupedRows)>, Error> {
         match *self {
-            Self::Made(groups) => Ok(Some((
-                GroupedRows::made(MADE_ROWS, groups, 0),
-                GroupedRows::made(MADE_ROWS, groups, 1),
-            ))),
+            Self::Made(groups) => {
+                Ok(Some((GroupedRows::made(MADE_ROWS, groups, 0), GroupedRows::made(MADE_ROWS, groups, 1))))
+            }
             Self::Files { train, test, target, groups } => {
                 let Some(folder) = folder else { return Ok(None) };
                 let (train, test) = (folder.join(train), test.map(|test| folder.join(test)));
@@ -385,7 +384,12 @@ impl FairTask {
         }
         let from_fifth = median(runs.iter().map(|course| settled(course) / unit));
         claims.extend([
-            ("violation from epoch 5 on, relative to the bound", from_fifth, 0.1, "median over seeds of the largest one"),
+            (
+                "violation from epoch 5 on, relative to the bound",
+                from_fifth,
+                0.1,
+                "median over seeds of the largest one",
+            ),
             ("standard errors beyond the bound on held-out rows", sigmas, 2.0, "the largest of the two points"),
         ]);
         let check =

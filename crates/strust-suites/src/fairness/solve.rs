@@ -144,7 +144,8 @@ impl Fit {
             let Some(gradient) = gradient else { return loss.value(x, sample).value };
             let value = loss.value_and_gradient(x, sample, gradient).value;
             slope.resize(x.len(), 0.0);
-            for ((bound, seen), [upper, lower]) in bounds.iter().zip(&mut *seen.borrow_mut()).zip(&*multipliers.borrow())
+            for ((bound, seen), [upper, lower]) in
+                bounds.iter().zip(&mut *seen.borrow_mut()).zip(&*multipliers.borrow())
             {
                 *seen = in_sample(bound, sample, |weight, members| {
                     part.set_terms_of(sample, members);
@@ -162,7 +163,8 @@ impl Fit {
         let state = adam.init(&mut phi, self.start(seed))?;
         let step = |state: &mut _, sample: &Sample| {
             adam.step(&mut phi, state, sample)?;
-            for ((bound, seen), [upper, lower]) in bounds.iter().zip(&*seen.borrow()).zip(&mut *multipliers.borrow_mut())
+            for ((bound, seen), [upper, lower]) in
+                bounds.iter().zip(&*seen.borrow()).zip(&mut *multipliers.borrow_mut())
             {
                 let Some(value) = seen else { continue };
                 // A side without a bound keeps the multiplier 0.

@@ -158,7 +158,8 @@ where
     /// The rows, with bounds for the smooth values that are `shifts` higher.
     pub(crate) fn new(expectation: E, shifts: &[f64]) -> Self {
         let mut sides = Vec::new();
-        for (row, (IndexedRow { lower, upper, .. }, shift)) in expectation.borrow().rows.iter().zip(shifts).enumerate() {
+        for (row, (IndexedRow { lower, upper, .. }, shift)) in expectation.borrow().rows.iter().zip(shifts).enumerate()
+        {
             if lower >= upper {
                 sides.push(RowSide { row, sign: 1.0, bound: upper + shift, sense: Sense::Equal });
                 continue;
@@ -181,8 +182,10 @@ where
 
     fn slopes(&mut self, x: &S::Point) -> &[S::Point] {
         if !self.slopes.as_ref().is_some_and(|(at, _)| same(at, x)) {
-            let (_, mut slopes) =
-                self.slopes.take().unwrap_or_else(|| (x.clone(), vec![x.zeros_like(); self.expectation.borrow().len()]));
+            let (_, mut slopes) = self
+                .slopes
+                .take()
+                .unwrap_or_else(|| (x.clone(), vec![x.zeros_like(); self.expectation.borrow().len()]));
             self.expectation.borrow_mut().evaluate_all(x, Some(&mut slopes));
             self.slopes = Some((x.clone(), slopes));
         }
@@ -193,7 +196,11 @@ where
     pub(crate) fn violation(&mut self, x: &S::Point) -> f64 {
         self.values(x);
         let values = self.values.iter().flat_map(|(_, values)| values);
-        values.zip(&self.expectation.borrow().rows).map(|(value, row)| row.violation(value.value).powi(2)).sum::<f64>().sqrt()
+        values
+            .zip(&self.expectation.borrow().rows)
+            .map(|(value, row)| row.violation(value.value).powi(2))
+            .sum::<f64>()
+            .sqrt()
     }
     /// out ← out + Σ λᵢ·∇(row i), for one multiplier of each row.
     pub(crate) fn add_rows(&mut self, x: &S::Point, multipliers: &[f64], out: &mut S::Point) {

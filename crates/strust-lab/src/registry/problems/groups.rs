@@ -86,7 +86,11 @@ impl ProblemEntry for GroupsConfig {
     }
 
     fn metrics(parameters: &Parameters) -> Metrics {
-        if number(parameters, "hidden") > 0.0 { &[(Quantity::Objective, "objective f(x)"), VIOLATION] } else { Self::METRICS }
+        if number(parameters, "hidden") > 0.0 {
+            &[(Quantity::Objective, "objective f(x)"), VIOLATION]
+        } else {
+            Self::METRICS
+        }
     }
 
     fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
