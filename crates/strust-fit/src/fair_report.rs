@@ -220,12 +220,12 @@ pub(crate) fn rates(
 /// is there.
 pub(crate) fn fair_report(
     setup: &FitSetup<'_>,
-    (weights, free): (&Weights, &Weights),
+    (weights, free): (&Weights, Option<&Weights>),
     own: MeasuredRows<'_>,
     held_out: MeasuredRows<'_>,
     test: Option<&DataTable>,
 ) -> Result<Option<FairReport>, Error> {
-    let Some(set) = setup.fair else { return Ok(None) };
+    let (Some(set), Some(free)) = (setup.fair, free) else { return Ok(None) };
     let codes = &test.map_or_else(|| Ok(set.codes.clone()), |test| set.codes_of(test))?;
     let asked = &set.asked;
     let is_held_out = !held_out.index.is_empty();

@@ -214,12 +214,8 @@ pub fn fit_on(
         TrainingEnd::Interrupted => Vec::new(),
         _ => unless_stopped(setup.effects(of_own(&training), &model.weights))?.unwrap_or_default(),
     };
-    let fair = match &trained.free {
-        Some(free) => {
-            unless_stopped(fair_report(&setup, (&model.weights, free), of_own(&training), held_out, test))?.flatten()
-        }
-        None => None,
-    };
+    let of_model = (&model.weights, trained.free.as_ref());
+    let fair = unless_stopped(fair_report(&setup, of_model, of_own(&training), held_out, test))?.flatten();
     remarks.extend(fair.iter().flat_map(|report| report.notes.iter().cloned()));
     let most = at_once(&model.weights);
     let mut few = false;

@@ -14,7 +14,7 @@ use rows::check_groups;
 use std::sync::Arc;
 use strust::{
     Error,
-    constraints::{AnyConstraint, Constraint, ConstraintWrapper, Manifold, Retraction},
+    constraints::{AnyConstraint, ConstraintWrapper, Manifold, Retraction},
     expectation::{AnyExpectation, Expectation, MeanRow, Members, OnAllTerms},
     objective::{Evaluation, Objective},
     sample::Sample,
@@ -113,7 +113,9 @@ impl RowMeans {
         let mut value = network.evaluate(x, &rows.columns, batch, head, slope);
         if *number == RowNumber::Loss {
             value += 0.5 * RIDGE * x.dot(x);
-            gradient.into_iter().for_each(|gradient| gradient.add(RIDGE, x));
+            if let Some(gradient) = gradient {
+                gradient.add(RIDGE, x);
+            }
         }
         Evaluation::new(value, f64::EPSILON)
     }
@@ -296,7 +298,9 @@ impl Problem for Grouped {
 mod tests {
     use super::*;
     use crate::contract;
-    use strust::{diagnostics::jacobian_slope, methods::InExpectation, objective::full_value, prelude::*};
+    use strust::{
+        constraints::Constraint, diagnostics::jacobian_slope, methods::InExpectation, objective::full_value, prelude::*,
+    };
 
     fn problem(hidden: usize, compared: Compared, bound: f64) -> Grouped {
         Grouped::new(GroupedRows::made(300, &[(0.3, 0.5), (0.7, 2.0)], 1), hidden, compared, bound).unwrap()

@@ -198,7 +198,7 @@ pub struct FairnessSettings {
     pub seeds: u64,
     /// Passes over the rows.
     pub epochs: u64,
-    /// GroupedRows of a mini-batch.
+    /// Rows of a mini-batch.
     pub batch: usize,
     /// The most steps on all rows at the end.
     pub end: u64,

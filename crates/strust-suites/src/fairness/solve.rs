@@ -4,7 +4,7 @@ use super::FairnessSettings;
 use std::cell::RefCell;
 use strust::{
     expectation::{MeasuredRow, Members},
-    methods::{InExpectation, SqpVerdict},
+    methods::{ExpectationEnd, InExpectation, SqpVerdict},
     objective::full_value,
     prelude::*,
     samplers::Sampler,
@@ -99,7 +99,7 @@ impl Fit {
         let step = |state: &mut _, sample: &Sample| Ok(method.step(&mut f, state, sample).map(drop)?);
         let (course, state) = self.epochs(seed, state, step)?;
         let end = method.finish(&mut f, &state, self.settings.end)?;
-        Ok((course, self.end(end)?))
+        Ok((course, self.end(&end)?))
     }
 
     /// The minimum of a logistic model, from the origin on all rows. `None` without the verdict *converged*.
@@ -108,11 +108,11 @@ impl Fit {
         let mut method = InExpectation::new(f.expectation()?);
         let start = self.start(0);
         let state = method.init(&mut f, start)?;
-        let end = self.end(method.finish(&mut f, &state, 2000)?)?;
+        let end = self.end(&method.finish(&mut f, &state, 2000)?)?;
         Ok(Some(end).filter(|end| end.converged))
     }
 
-    fn end(&self, end: strust::methods::ExpectationEnd<Vec<f64>>) -> Result<FairEnd, Error> {
+    fn end(&self, end: &ExpectationEnd<Vec<f64>>) -> Result<FairEnd, Error> {
         Ok(FairEnd {
             measured: self.measure(end.state.point())?,
             multipliers: end.state.multipliers().iter().map(|y| y.abs()).sum(),
