@@ -91,6 +91,13 @@ def test_value_and_gradient_may_come_from_one_function():
     assert (one.x == two.x).all()
 
 
+def test_the_method_of_experiments_is_the_default():
+    named = strust.minimize(fun, [0.0, 0.0], constraints=GAP, method="in-expectation", **RUN)
+    assert named.state == strust.minimize(fun, [0.0, 0.0], constraints=GAP, **RUN).state
+    with pytest.raises(ValueError, match="rows over the means of groups"):
+        strust.minimize(fun, [1.0, 0.0], n_terms=20, constraints="sphere", method="in-expectation")
+
+
 def test_masks_and_indices_are_the_same_group():
     listed = row((list(range(10, 20)), np.arange(10)), at_most=2.0)
     one = strust.minimize(fun, [0.0, 0.0], constraints=listed, **RUN)

@@ -51,7 +51,7 @@ def test_a_state_of_auto_from_an_older_version_is_refused():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("method", [name for name in strust.METHODS if name not in ("auglag", "landing")])
+@pytest.mark.parametrize("method", sorted(set(strust.METHODS) - {"auglag", "landing", "in-expectation"}))
 def test_a_pickled_state_continues_bit_for_bit(method, dtype):
     needs = method in ("str-p", "str-sqp", "sgd-proj", "riemannian")
     rated = method in ("sgd", "adam", "sgd-proj", "riemannian")

@@ -53,11 +53,13 @@ fn cost(report: &FairReport, is_share: bool) -> String {
         if is_share { shown_share(score) } else { format!("{score:.4}") }
     };
     let rows = if free.held_out.is_some() { "held-out" } else { "training" };
+    // A network has not reached the minimum.
+    let change = if report.cost < 0.0 { "higher" } else { "lower" };
     format!(
-        "cost: {name} {} instead of {} on {rows} rows; without bounds the loss on the training rows would be {:.1} % lower",
+        "cost: {name} {} instead of {} on {rows} rows; without bounds the loss on the training rows would be {:.1} % {change}",
         of(&report.fit),
         of(&free),
-        100.0 * report.cost
+        100.0 * report.cost.abs()
     )
 }
 

@@ -160,6 +160,7 @@ pub struct Grouped {
     compared: Compared,
     bound: f64,
     is_network: bool,
+    test: Option<Arc<GroupedRows>>,
 }
 
 crate::numerics::objective_of!(Grouped, loss: RowMeans);
@@ -171,7 +172,13 @@ impl Grouped {
         let widths: Vec<usize> = [rows.inputs(), hidden, 1].into_iter().filter(|&width| width > 0).collect();
         let network = DenseNetwork::new(OWNER, &widths, Activation::Relu)?;
         let loss = RowMeans { rows: Arc::new(rows), network, number: RowNumber::Loss };
-        Ok(Self { loss, compared, bound, is_network: hidden > 0 })
+        Ok(Self { loss, compared, bound, is_network: hidden > 0, test: None })
+    }
+
+    /// The same with rows that measure the accuracy.
+    #[must_use]
+    pub fn with_test(self, rows: GroupedRows) -> Self {
+        Self { test: Some(Arc::new(rows)), ..self }
     }
 
     /// Whether it has hidden units.
@@ -285,6 +292,10 @@ impl Problem for Grouped {
     fn optimum(&self) -> Option<f64> {
         let constraint = self.constraint().ok().filter(|_| !self.is_network)?;
         minimum(self.loss.clone(), &constraint, self.start(0))
+    }
+    fn test_metric(&mut self, x: &Vec<f64>) -> Option<f64> {
+        let rows = self.test.clone()?;
+        Some(Self { loss: RowMeans { rows, ..self.loss.clone() }, ..self.clone() }.accuracy(x))
     }
     fn any_constraint(&self, _: Retraction) -> Option<AnyConstraint<Vec<f64>>> {
         self.constraint().ok().map(any_constraint)

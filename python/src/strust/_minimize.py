@@ -403,7 +403,7 @@ def minimize(
     terms = problem.n_terms if problem else n_terms
     exact, expectations = split(constraints, terms)
     parts = describe(exact, bounds, start)
-    if method == "auto":
+    if method == "auto" or (method == "in-expectation" and expectations):
         method = _chosen(bool(parts), hessp is not None, terms is None) if state is None else state.method
     name, settings = _settings(method, options, batch, seed, sampler, schedule, state)
     _check_products(hessp, name, settings["options"], problem)

@@ -89,12 +89,12 @@ pub struct FitArgs {
     /// Do not standardize the features
     #[arg(long)]
     pub no_standardize: bool,
-    /// linear, logistic: a bound on the difference between groups, such as sex=0.02 for the mean scores; with :rate,
+    /// numbers, two classes: a bound on the difference between groups, such as sex=0.02 for the mean scores; with :rate,
     /// :opportunity or :loss after the bound for positive rates, true-positive rates or losses; may be repeated
     #[arg(long, value_name = "COLUMN=BOUND")]
     pub fair: Vec<FairRule>,
-    /// logistic: a limit on a rate of the training rows, such as 'false_positive_rate <= 0.05'; also false_negative_rate
-    /// and positive_rate; may be repeated
+    /// two classes: a limit on a rate of the training rows, such as 'false_positive_rate <= 0.05'; also
+    /// false_negative_rate and positive_rate; may be repeated
     #[arg(long, value_name = "RULE")]
     pub limit: Vec<RateLimit>,
     /// linear, logistic: no weight is negative

@@ -2,6 +2,7 @@
 
 use crate::support::{Folder, experiment, run};
 use serde_json::Value;
+use std::path::PathBuf;
 
 /// The problems, small, and whether they have bounds.
 const PROBLEMS: [(&str, bool); 7] = [
@@ -18,10 +19,21 @@ fn methods(names: &[&str]) -> String {
     names.iter().map(|name| format!("[[method]]\nname = \"{name}\"")).collect::<Vec<_>>().join("\n")
 }
 
+/// Writes an experiment, and people whose hiring depends on their age.
+fn write(folder: &Folder, problem: &str, methods: &str) -> PathBuf {
+    let person = |i: usize| {
+        let (age, skill) = (20 + i % 41, i * 7 % 13);
+        let hired = if skill + age / 5 + i % 3 > 15 { "yes" } else { "no" };
+        format!("{age},{skill},{hired}\n")
+    };
+    folder.write("people.csv", &("age,skill,hired\n".to_string() + &(0..300).map(person).collect::<String>()));
+    folder.write("experiment.toml", &experiment(problem, methods))
+}
+
 /// The metrics at the end, by method.
 fn finals(problem: &str, names: &[&str]) -> Vec<Value> {
     let folder = Folder::new();
-    let file = folder.write("experiment.toml", &experiment(problem, &methods(names)));
+    let file = write(&folder, problem, &methods(names));
     let result = run(&["run", file.to_str().unwrap(), "--out", folder.path("out").to_str().unwrap(), "--json"]);
     assert_eq!(result.code, Some(0), "{problem}: {}", result.err);
     let summary: Value = serde_json::from_str(&result.out).unwrap();
@@ -42,6 +54,47 @@ fn every_method_for_its_constraint_runs_on_every_constrained_problem() {
             assert!(violation(end) < 1e-10, "{name} on {problem}: {}", violation(end));
         }
         assert_eq!(ends.len(), names.len());
+    }
+}
+
+const PEOPLE: &str = "kind = \"groups\"\ndata = \"people.csv\"\nlabel = \"hired\"\npositive = \"yes\"\n\
+                      column = \"age\"\ngroups = \"<=30, rest\"\nbound = 0.01\n";
+
+#[test]
+fn bounds_between_groups_hold_on_all_rows_or_nearly_from_mini_batches() {
+    for problem in [
+        "kind = \"groups\"\nn = 400\nbound = 0.01\n",
+        "kind = \"groups\"\nn = 400\nhidden = 4\ncompare = \"opportunity\"\n",
+        "kind = \"groups\"\nn = 400\ncompare = \"ratio\"\nbound = 0.9\n",
+        PEOPLE,
+    ] {
+        let ends = finals(problem, &["str-sqp", "in-expectation", "sgd"]);
+        let [exact, noisy, free] = [0, 1, 2].map(|k| violation(&ends[k]));
+        assert!(exact < 1e-6 && noisy < 0.5 * free, "{problem}: {ends:?}");
+        assert_eq!(ends[0].get("test_accuracy").is_some(), problem == PEOPLE, "{ends:?}");
+    }
+}
+
+#[test]
+fn wrong_groups_are_errors_that_say_what_to_do() {
+    for (problem, part) in [
+        (PEOPLE.replace("age", "height"), "there is no column `height`"),
+        (PEOPLE.replace("yes", "Yes"), "column `hired` has no row with `Yes`"),
+        (PEOPLE.replace("<=30, rest", "<=3, rest"), "column `age` has no row of the group <= 3"),
+        (PEOPLE.replace("<=30, rest", "rest"), "`groups` must name at least two groups"),
+        (PEOPLE.replace("people", "nobody"), "nobody.csv"),
+        (PEOPLE.replace("positive = \"yes\"\n", ""), "`data` needs `positive`, too"),
+        ("kind = \"groups\"\nlabel = \"hired\"\n".into(), "`label` belongs to a file: give it as `data`"),
+        (PEOPLE.replace("bound = 0.01", "bound = 2"), "`bound` is 2"),
+        (PEOPLE.replace("bound", "limit"), "limit"),
+        (PEOPLE.to_string() + "compare = \"rate\"\n", "compare"),
+    ] {
+        let folder = Folder::new();
+        let out = folder.path("out");
+        let file = write(&folder, &problem, "");
+        let result = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+        assert!(result.code != Some(0) && result.err.contains(part), "{problem}: {}", result.err);
+        assert!(!out.exists());
     }
 }
 

@@ -114,11 +114,18 @@ mod tests {
                         assert!(method_entry.constrained && !problem_entry.constrained, "{pair}: {why}");
                         assert_eq!(why, "the problem has no constraint");
                     }
-                    // Methods for equations refuse bounds.
+                    // Each of these methods needs constraints of its kind.
                     Err(error @ Error::Method(_)) => {
-                        assert!(["mixture", "nmf"].contains(&problem_entry.name), "{pair}: {error}");
-                        assert!(["str-p", "riemannian", "auglag", "landing"].contains(&method_entry.name), "{pair}");
-                        assert!(error.to_string().contains("for bounds use StrSqp"), "{pair}: {error}");
+                        let part = match (problem_entry.name, method_entry.name) {
+                            (_, "in-expectation") => "rows over the means of groups of terms; use str-sqp",
+                            ("groups", "sgd-proj") => "use str-sqp or in-expectation",
+                            ("groups", "str-p" | "riemannian" | "auglag" | "landing") => "for ≤ use StrSqp",
+                            ("mixture" | "nmf", "str-p" | "riemannian" | "auglag" | "landing") => {
+                                "for bounds use StrSqp"
+                            }
+                            _ => panic!("{pair}: {error}"),
+                        };
+                        assert!(error.to_string().contains(part), "{pair}: {error}");
                     }
                     Err(error) => assert!(matches!(error, Error::Network(_)), "{pair}: {error}"),
                 }
@@ -131,7 +138,11 @@ mod tests {
         let (problems, methods) = specs();
         let find = |name: &str| &problems.iter().find(|(e, _)| e.name == name).unwrap().1;
         for (entry, method) in &methods {
-            let problem = find(if entry.constrained { "subspace" } else { "least-squares" });
+            let problem = find(match entry.name {
+                "in-expectation" => "groups",
+                _ if entry.constrained => "subspace",
+                _ => "least-squares",
+            });
             let run = |key: &str, value: &str| {
                 let mut method = method.clone();
                 method.hyperparameters.insert(key.into(), value.into());

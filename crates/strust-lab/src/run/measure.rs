@@ -12,7 +12,7 @@ use crate::{
 use faer::Mat;
 use std::{cell::RefCell, collections::BTreeMap};
 use strust::{
-    constraints::{AnyConstraint, Retraction},
+    constraints::{AnyConstraint, Constraint, Retraction, Sense},
     objective::{Evaluations, PIECE, Stoppable, full_value_in_pieces},
     prelude::*,
     ranks::Group,
@@ -125,7 +125,7 @@ impl<P: Elementwise> Measure<P> {
                 Quantity::ObjectiveError => self.gap(value, steps)?.abs() / scale,
                 Quantity::ConstraintNorm => self.constraint.as_mut().map_or(f64::NAN, |(c, residual)| {
                     c.residual(x, residual);
-                    let norm = residual.norm();
+                    let norm = violation(c, residual);
                     c.bounds().map_or(norm, |bounds| {
                         let mut outside = x.clone();
                         bounds.clip(&mut outside);
@@ -145,6 +145,19 @@ impl<P: Elementwise> Measure<P> {
         }
         Ok(numbers)
     }
+}
+
+/// ‖c(x)‖, to which an inequality that is satisfied adds nothing.
+fn violation<P: Vector>(constraint: &AnyConstraint<P>, c: &Mat<f64>) -> f64 {
+    let rows = 0..c.dimension();
+    if rows.clone().all(|row| constraint.sense(row) == Sense::Equal) {
+        return c.norm();
+    }
+    let outside = |row| match c.component(row) {
+        c if c <= 0.0 && constraint.sense(row) == Sense::AtMost => 0.0,
+        c => c,
+    };
+    rows.map(|row| outside(row).powi(2)).sum::<f64>().sqrt()
 }
 
 #[cfg(test)]

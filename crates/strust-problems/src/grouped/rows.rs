@@ -1,10 +1,10 @@
 //! Rows with classes and groups, made or read from a file.
 
 use faer::Mat;
-use std::{path::Path, sync::atomic::AtomicBool};
+use std::{fmt, path::Path, sync::atomic::AtomicBool};
 use strust::{Error, ranks::Alone};
 use strust_data::{
-    DataError, DataTable, ReadOptions,
+    DataError, DataTable, ReadOptions, limits,
     numerics::normals,
     ranks::Ranks,
     table::{Cells, ReadProgress},
@@ -44,11 +44,22 @@ impl GroupRule {
         };
         text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(rule).collect()
     }
+
     fn takes(&self, cell: &str) -> bool {
         match self {
             Self::Is(word) => cell == word,
             Self::UpTo(most) => cell.parse::<f64>().is_ok_and(|number| number <= *most),
             Self::Rest => true,
+        }
+    }
+}
+
+impl fmt::Display for GroupRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Is(word) => write!(f, "`{word}`"),
+            Self::UpTo(most) => write!(f, "<= {most}"),
+            Self::Rest => f.write_str("rest"),
         }
     }
 }
@@ -124,6 +135,10 @@ impl GroupedRows {
     fn of(table: &DataTable, encoder: &Encoder, file: &GroupedFile<'_>, never: &AtomicBool) -> Result<Self, DataError> {
         let (encoded, _) = encoder.encode(table, never)?;
         let inputs = encoded.inputs();
+        let refuse = |why: String| Err(DataError::file(&table.path, why));
+        if (inputs + 1).saturating_mul(table.rows) > limits::dense(table.columns.len() * table.rows) {
+            return refuse(format!("{inputs} inputs are too many for a dense matrix: use fewer columns"));
+        }
         let mut columns = Mat::zeros(inputs + 1, table.rows);
         for i in 0..table.rows {
             let column = columns.col_as_slice_mut(i);
@@ -139,12 +154,11 @@ impl GroupedRows {
             group: words(table, file.column)?.into_iter().map(group).collect(),
             groups: file.groups.len(),
         };
-        let refuse = |column: &str, why: String| Err(DataError::file(&table.path, format!("column `{column}` {why}")));
         if !rows.positive.iter().any(|positive| *positive > 0.0) {
-            return refuse(file.target, format!("has no row with `{}`", file.positive));
+            return refuse(format!("column `{}` has no row with `{}`", file.target, file.positive));
         }
         match (0..rows.groups).find(|group| !rows.group.contains(&Some(*group))) {
-            Some(empty) => refuse(file.column, format!("has no row of the group {:?}", file.groups[empty])),
+            Some(empty) => refuse(format!("column `{}` has no row of the group {}", file.column, file.groups[empty])),
             None => Ok(rows),
         }
     }
@@ -164,7 +178,9 @@ impl GroupedRows {
     pub fn groups(&self) -> usize {
         self.groups
     }
-    pub(super) fn inputs(&self) -> usize {
+    /// The number of inputs, without the 1.
+    #[must_use]
+    pub fn inputs(&self) -> usize {
         self.columns.nrows() - 1
     }
 

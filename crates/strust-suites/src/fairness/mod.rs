@@ -20,7 +20,10 @@ use strust_lab::{
     format::csv_quoted,
     suite::{Suite, SuitePlan},
 };
-use strust_problems::grouped::{Compared, GroupRule, Grouped, GroupedFile, GroupedRows};
+use strust_problems::grouped::{
+    Compared::{self, Loss, Opportunity, Ratio, Score},
+    GroupRule, Grouped, GroupedFile, GroupedRows,
+};
 
 /// A model with a bound between groups.
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +80,12 @@ impl FairSource {
 
 /// Two groups of made data.
 const TWO: FairSource = FairSource::Made(&[(0.4, 1.0), (0.6, 1.0)]);
+const RARE: FairSource = FairSource::Made(&[(0.1, 1.0), (0.9, 1.0)]);
+const THREE: FairSource = FairSource::Made(&[(0.2, 1.0), (0.3, 1.0), (0.5, 1.0)]);
+/// The labels of one group are noisier.
+const NOISY: FairSource = FairSource::Made(&[(0.4, 0.5), (0.6, 2.0)]);
+const GERMAN: FairSource =
+    FairSource::Files { train: "german.csv.xz", test: None, target: ("credit", "1"), groups: ("a13", "<=25, rest") };
 const COMPAS: FairSource = FairSource::Files {
     train: "compas.csv.xz",
     test: None,
@@ -91,100 +100,28 @@ const ADULT: FairSource = FairSource::Files {
 };
 
 const TASKS: [FairTask; 11] = [
-    FairTask {
-        name: "made",
-        title: "Made data, the probabilities of two groups",
-        source: TWO,
-        compared: Compared::Score,
-        bound: 0.02,
-        hidden: 0,
-    },
-    FairTask {
-        name: "made-opportunity",
-        title: "Made data, equal opportunity of a rare group",
-        source: FairSource::Made(&[(0.1, 1.0), (0.9, 1.0)]),
-        compared: Compared::Opportunity,
-        bound: 0.02,
-        hidden: 0,
-    },
-    FairTask {
-        name: "made-three",
-        title: "Made data, three groups",
-        source: FairSource::Made(&[(0.2, 1.0), (0.3, 1.0), (0.5, 1.0)]),
-        compared: Compared::Score,
-        bound: 0.05,
-        hidden: 0,
-    },
-    FairTask {
-        name: "made-loss",
-        title: "Made data, the probabilities of a wrong class, where the labels of one group are noisier",
-        source: FairSource::Made(&[(0.4, 0.5), (0.6, 2.0)]),
-        compared: Compared::Loss,
-        bound: 0.05,
-        hidden: 0,
-    },
-    FairTask {
-        name: "made-ratio",
-        title: "Made data, the four-fifths rule: a ratio of mean probabilities",
-        source: TWO,
-        compared: Compared::Ratio,
-        bound: 0.8,
-        hidden: 0,
-    },
-    FairTask {
-        name: "german",
-        title: "German credit, age up to 25 and above",
-        source: FairSource::Files {
-            train: "german.csv.xz",
-            test: None,
-            target: ("credit", "1"),
-            groups: ("a13", "<=25, rest"),
-        },
-        compared: Compared::Score,
-        bound: 0.02,
-        hidden: 0,
-    },
-    FairTask {
-        name: "compas",
-        title: "COMPAS, equal opportunity of two races",
-        source: COMPAS,
-        compared: Compared::Opportunity,
-        bound: 0.02,
-        hidden: 0,
-    },
-    FairTask {
-        name: "adult",
-        title: "Adult, the probabilities of women and men",
-        source: ADULT,
-        compared: Compared::Score,
-        bound: 0.02,
-        hidden: 0,
-    },
-    FairTask {
-        name: "made-network",
-        title: "Made data, a network of 16 hidden units, the probabilities of two groups",
-        source: TWO,
-        compared: Compared::Score,
-        bound: 0.02,
-        hidden: 16,
-    },
-    FairTask {
-        name: "compas-network",
-        title: "COMPAS, a network of 16 hidden units, equal opportunity of two races",
-        source: COMPAS,
-        compared: Compared::Opportunity,
-        bound: 0.02,
-        hidden: 16,
-    },
-    FairTask {
-        name: "adult-network",
-        title: "Adult, a network of 16 hidden units, the probabilities of women and men",
-        source: ADULT,
-        compared: Compared::Score,
-        bound: 0.02,
-        hidden: 16,
-    },
+    task("made", "Made data, the probabilities of two groups", TWO, Score, 0.02),
+    task("made-opportunity", "Made data, equal opportunity of a rare group", RARE, Opportunity, 0.02),
+    task("made-three", "Made data, three groups", THREE, Score, 0.05),
+    task("made-loss", "Made data, the probabilities of a wrong class", NOISY, Loss, 0.05),
+    task("made-ratio", "Made data, the four-fifths rule: a ratio of mean probabilities", TWO, Ratio, 0.8),
+    task("german", "German credit, age up to 25 and above", GERMAN, Score, 0.02),
+    task("compas", "COMPAS, equal opportunity of two races", COMPAS, Opportunity, 0.02),
+    task("adult", "Adult, the probabilities of women and men", ADULT, Score, 0.02),
+    network("made-network", "Made data, a network, the probabilities of two groups", TWO, Score),
+    network("compas-network", "COMPAS, a network, equal opportunity of two races", COMPAS, Opportunity),
+    network("adult-network", "Adult, a network, the probabilities of women and men", ADULT, Score),
 ];
+
+/// A task with a logistic model.
+const fn task(name: &'static str, title: &'static str, source: FairSource, compared: Compared, bound: f64) -> FairTask {
+    FairTask { name, title, source, compared, bound, hidden: 0 }
+}
+
+/// A task with a network of 16 hidden units.
+const fn network(name: &'static str, title: &'static str, source: FairSource, compared: Compared) -> FairTask {
+    FairTask { hidden: 16, ..task(name, title, source, compared, 0.02) }
+}
 
 /// The rates of Adam and of the multipliers that the Lagrangian tries.
 const RATES: [[f64; 4]; 2] = [[1e-3, 3e-3, 1e-2, 3e-2], [1e-2, 3e-2, 1e-1, 3e-1]];
@@ -282,7 +219,7 @@ impl FairTask {
     }
     /// What violations are compared with: the bound, or for a ratio the bound of the other tasks.
     fn unit(&self) -> f64 {
-        if self.compared == Compared::Ratio { 0.02 } else { self.bound }
+        if self.compared == Ratio { 0.02 } else { self.bound }
     }
 
     fn fit(&self, rows: GroupedRows, settings: FairnessSettings) -> Result<Fit, Error> {

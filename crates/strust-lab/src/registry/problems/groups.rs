@@ -1,6 +1,8 @@
 //! Two classes and several groups, with bounds between the groups.
 
-use super::{AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, check_size, number};
+use super::{
+    AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, check_size, from_file::FileSize, number, text,
+};
 use crate::{
     Error,
     data::{parameters::Parameters, paths::path_of},
@@ -22,7 +24,7 @@ strust::config! {
         pub compare: ComparedWord = ComparedWord::Score, OneOf(&["score", "opportunity", "loss", "ratio"]);
         /// The largest difference, or the smallest ratio.
         pub bound: f64 = 0.02, Number(Range::from_to(0.0, 1.0));
-        /// A file with a header: .csv, also .gz and .xz. Every third row is left out, to be held out.
+        /// A file with a header: .csv, also .gz and .xz. Every third row is held out, to measure the accuracy.
         pub data: String = String::new(), Text("a file, or empty");
         /// The column of the classes in the file.
         pub label: String = String::new(), Text("a column's name, or empty");
@@ -62,14 +64,17 @@ impl From<ComparedWord> for Compared {
     }
 }
 
+const OBJECTIVE: (Quantity, &str) = (Quantity::Objective, "objective f(x)");
+const ERROR: (Quantity, &str) = (Quantity::ObjectiveError, "objective error |f(x) − f*|");
 const VIOLATION: (Quantity, &str) = (Quantity::ConstraintNorm, "violation of the bounds ‖c(x)‖");
+const TEST: (Quantity, &str) = (Quantity::TestAccuracy, "test accuracy");
 
 impl ProblemEntry for GroupsConfig {
     const TITLE: &'static str =
         "Logistic regression or a network, synthetic or from a file, with bounds between groups of points";
     const CONSTRAINED: bool = true;
     const METHOD: &'static str = "in-expectation";
-    const METRICS: Metrics = &[(Quantity::ObjectiveError, "objective error |f(x) − f*|"), VIOLATION];
+    const METRICS: Metrics = &[ERROR, VIOLATION];
     const OPTIONAL: Names = &["hidden", "label", "positive", "column", "groups"];
     const SYNTHETIC: Names = &["n", "share"];
 
@@ -86,22 +91,26 @@ impl ProblemEntry for GroupsConfig {
     }
 
     fn metrics(parameters: &Parameters) -> Metrics {
-        if number(parameters, "hidden") > 0.0 {
-            &[(Quantity::Objective, "objective f(x)"), VIOLATION]
-        } else {
-            Self::METRICS
+        match (number(parameters, "hidden") > 0.0, text(parameters, "data").is_empty()) {
+            (false, true) => Self::METRICS,
+            (false, false) => &[ERROR, VIOLATION, TEST],
+            (true, true) => &[OBJECTIVE, VIOLATION],
+            (true, false) => &[OBJECTIVE, VIOLATION, TEST],
         }
     }
 
     fn setup(c: Self, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
-        let rows = if c.data.is_empty() {
+        let model = |rows| Grouped::new(rows, c.hidden as usize, c.compare.into(), c.bound);
+        if c.data.is_empty() {
             check_size(c.n, 11)?;
-            GroupedRows::made(c.n as usize, &[(c.share, 1.0), (1.0 - c.share, 1.0)], seed)
-        } else {
-            let groups = GroupRule::list(&c.groups);
-            let file = GroupedFile { target: &c.label, positive: &c.positive, column: &c.column, groups: &groups };
-            GroupedRows::read(&file, &path_of(&c.data), None)?.0
-        };
-        Ok(assembler.finish(Grouped::new(rows, c.hidden as usize, c.compare.into(), c.bound)?))
+            let groups = [(c.share, 1.0), (1.0 - c.share, 1.0)];
+            return Ok(assembler.finish(model(GroupedRows::made(c.n as usize, &groups, seed))?));
+        }
+        let groups = GroupRule::list(&c.groups);
+        let file = GroupedFile { target: &c.label, positive: &c.positive, column: &c.column, groups: &groups };
+        let (rows, test) = GroupedRows::read(&file, &path_of(&c.data), None)?;
+        let widths = [rows.inputs(), c.hidden as usize, 1];
+        FileSize::of_matrix(&c.data, rows.len(), rows.inputs()).check_network(&widths, size_of::<f64>())?;
+        Ok(assembler.finish(model(rows)?.with_test(test)))
     }
 }
