@@ -192,7 +192,7 @@ methods! {
         "Trust region with an exact penalty, minimized through its dual: no penalty to choose",
         |c, parts| StrSqp::new(c, (parts.constraint)(Retraction::Qr)?)?;
     "in-expectation": AutoConfig, Free, true,
-        "Auto on a Lagrangian, for rows over the means of groups that only mini-batches know",
+        "Auto under bounds on means of groups that only mini-batches know, without a rate or penalty",
         |c, parts| InExpectation::around(Auto::new(c)?, (parts.expectation)().ok_or_else(no_expectation)?);
     "sgd": SgdConfig, Rate, false, "Stochastic gradient descent",
         |c, parts| Sgd::new(c)?.schedule(parts.schedule);

@@ -543,7 +543,7 @@ pub fn scored_at(scores: &Assessment, place: &str, training: Option<&Assessment>
 fn ended(model: &FittedModel) -> String {
     let training = &model.about.training;
     let epochs = training.epochs.round().max(1.0);
-    let unit = if training.method == "auto" { "epoch" } else { "step" };
+    let unit = if training.method.starts_with("auto") { "epoch" } else { "step" };
     let epochs = format!("{epochs} {}", noun(epochs as usize, unit));
     match training.end {
         TrainingEnd::Converged => format!("converged after {epochs}"),

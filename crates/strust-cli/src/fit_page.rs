@@ -85,7 +85,7 @@ fn scores(fitted: &Fitted) -> Section {
         }
         Assessment::Regression(scores) => vec![residuals(scores, &report.points.residuals, &about.target)],
     };
-    figures.extend(learning(&report.curve, about.model));
+    figures.extend(learning(&report.curve, about.model, report.fair.is_some()));
     let rows = plural(shown.rows(), judged(fitted));
     Section { figures, tables, ..section("How good the predictions are", &format!("The figures show {rows}.")) }
 }
@@ -141,7 +141,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-fn learning(curve: &[LearningPoint], model: ModelFamily) -> Option<Shown> {
+fn learning(curve: &[LearningPoint], model: ModelFamily, has_bounds: bool) -> Option<Shown> {
     let mut series = vec![Series::line("training rows", 0, curve.iter().map(|point| (point.epoch, point.training)))];
     let held_out = curve.iter().filter_map(|point| Some((point.epoch, point.held_out?)));
     let held_out = Series::line("held-out rows", 1, held_out);
@@ -155,7 +155,11 @@ fn learning(curve: &[LearningPoint], model: ModelFamily) -> Option<Shown> {
     let mut unit = "step";
     if model == ModelFamily::Mlp {
         unit = "epoch";
-        caption.push_str(" The result is the best point on rows that are not learned from, not the last one.");
+        caption.push_str(if has_bounds {
+            " The best point on rows that are not learned from is where the bounds begin to move the last layer."
+        } else {
+            " The result is the best point on rows that are not learned from, not the last one."
+        });
     }
     let figure = Figure::new("Learning curve", (unit, false), ("mean loss", false), series);
     (!curve.is_empty()).then(|| Shown::new("learning", caption, figure))

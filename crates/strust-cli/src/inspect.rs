@@ -65,7 +65,7 @@ fn facts(model: &FittedModel) -> Vec<(&'static str, String)> {
             format!(
                 "{}, {epochs} {}, batch {}, seed {}, penalty {}",
                 training.method,
-                noun(training.epochs as usize, if training.method == "auto" { "epoch" } else { "step" }),
+                noun(training.epochs as usize, if training.method.starts_with("auto") { "epoch" } else { "step" }),
                 training.batch,
                 training.seed,
                 plain_number(training.l2)

