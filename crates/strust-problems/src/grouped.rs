@@ -172,7 +172,9 @@ impl Grouped {
         let widths: Vec<usize> = [rows.inputs(), hidden, 1].into_iter().filter(|&width| width > 0).collect();
         let network = DenseNetwork::new(OWNER, &widths, Activation::Relu)?;
         let loss = RowMeans { rows: Arc::new(rows), network, number: RowNumber::Loss };
-        Ok(Self { loss, compared, bound, is_network: hidden > 0, test: None })
+        let f = Self { loss, compared, bound, is_network: hidden > 0, test: None };
+        f.expectation()?;
+        Ok(f)
     }
 
     /// The same with rows that measure the accuracy.
@@ -357,5 +359,7 @@ mod tests {
         let alone = GroupedRows::made(20, &[(1.0, 1.0)], 0);
         let error = Grouped::new(alone, 0, Compared::Score, 0.1).unwrap_err().to_string();
         assert_eq!(error, "grouped: `groups` is 1, but must be at least 2");
+        let empty = GroupedRows::made(20, &[(0.01, 1.0), (0.99, 1.0)], 0);
+        assert!(Grouped::new(empty, 0, Compared::Score, 0.1).is_err(), "nobody is in the first group");
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 };
 use std::path::Path;
 use strust::{
-    constraints::Retraction,
+    constraints::{Retraction, Sense},
     diagnostics::{Consecutive, Interpolation, KktReport, Pairs, kkt_report, probe, strong_growth},
     objective::{Penalized, full_value, full_value_and_gradient},
     prelude::*,
@@ -102,6 +102,8 @@ pub struct Examination {
     pub interpolation: Option<(Interpolation, String)>,
     /// KKT residuals and the Jacobian; absent without constraints.
     pub kkt: Option<KktReport>,
+    /// Whether some rows are c(x) ≤ 0, so that ‖c‖ and the Jacobian of all rows say nothing.
+    pub inequalities: bool,
     /// The penalty μ of the residuals.
     pub penalty: f64,
 }
@@ -127,6 +129,7 @@ impl Examination {
             rho_interval: None,
             interpolation: None,
             kkt: None,
+            inequalities: false,
             penalty: 1.0,
         }
     }
@@ -226,6 +229,8 @@ impl Purpose for Examine<'_> {
         if let Some(mut constraint) = constraint {
             let kkt = kkt_report(&mut f, &mut constraint, x, penalty)?;
             (found.gradient_norm, found.kkt) = (kkt.least_residual, Some(kkt));
+            let rows = constraint.new_residual().dimension();
+            found.inequalities = (0..rows).any(|row| constraint.sense(row) != Sense::Equal);
             let variance =
                 growth(&mut Penalized::new(&mut f, &mut constraint, penalty), x, batch, exact, job.seed, &mut found)?;
             found.noise = variance / kkt.least_residual.powi(2);

@@ -83,6 +83,7 @@ const AT_MINIMUM: f64 = 0.1;
 
 /// `tolerance`: below it ‖c‖ counts as 0.
 fn constraints(point: Option<&Examination>, penalized: bool, tolerance: f64, out: &mut Vec<Finding>) {
+    let point = point.filter(|point| !point.inequalities);
     let Some((point, kkt)) = point.and_then(|point| Some((point, point.kkt.as_ref()?))) else { return };
     let j = &kkt.jacobian;
     let licq = if j.licq {
