@@ -91,6 +91,8 @@ config! {
 #[derive(Debug, Clone)]
 pub struct Auto<V> {
     config: Checked<AutoConfig>,
+    /// λ of each component, in place of the one in the configuration.
+    decays: Option<V>,
     /// The vectors of a step.
     scratch: Option<[V; 8]>,
 }
@@ -98,7 +100,23 @@ pub struct Auto<V> {
 impl<V: Vector> Auto<V> {
     /// Checks the configuration.
     pub fn new(config: AutoConfig) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, scratch: None })
+        Ok(Self { config: config.check()?, decays: None, scratch: None })
+    }
+    /// A weight decay λᵢ ≥ 0 for each component, such as 0 for the biases of a network, instead of one for all.
+    ///
+    /// ```
+    /// use strust::prelude::*;
+    /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| { g[0] += x[0] - 1.0; g[1] += x[1] - 1.0; 1.0 - x[0] - x[1] + 0.5 * x.norm_squared() });
+    /// let method = Auto::default().weight_decays(vec![0.0, 0.5])?;
+    /// let report = minimize(&mut f).method(method).stop(Stop::steps(500)).start(vec![0.0, 0.0])?;
+    /// assert!((report.point()[0] - 1.0).abs() < 1e-3 && report.point()[1] < 0.99);
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    pub fn weight_decays(self, decays: V) -> Result<Self, Error> {
+        if let Some(wrong) = decays.components().into_iter().find(|decay| !(decay.is_finite() && *decay >= 0.0)) {
+            return Err(config::out_of_range("auto", "weight_decays", wrong, "at least 0"));
+        }
+        Ok(Self { decays: Some(decays), ..self })
     }
 }
 
@@ -189,6 +207,9 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
 
     fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
         self.scratch = None;
+        if let Some(decays) = self.decays.as_ref().filter(|decays| decays.shape() != x.shape()) {
+            return Err(Error::Shape { place: "weight decays", expected: x.shape(), found: decays.shape() });
+        }
         f.check_point(x)
     }
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
@@ -239,7 +260,11 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
         trial.set_sum(z, -1.0, x);
         let balance = g.dot(trial) / (a * slope);
         new_z.set_sum(z, -a, d);
-        if weight_decay > 0.0 {
+        if let Some(decays) = &self.decays {
+            trial.set_affine(a, decays, 1.0);
+            new_x.set_quotient(new_z, trial);
+            swap(new_z, new_x);
+        } else if weight_decay > 0.0 {
             new_z.scale((1.0 + a * weight_decay).recip());
         }
         between(new_x, c, new_z, x);

@@ -1,0 +1,106 @@
+//! The time of a step of `auto` beside that of Burn's Adam, in turns within one run: medians, and the ratio.
+//!
+//! ```text
+//! cargo run --release --example step_cost
+//! cargo run --release --features cuda --example step_cost -- cuda
+//! ```
+
+mod common;
+
+use burn::{
+    module::Module,
+    nn::{Linear, LinearConfig, Relu},
+    optim::{AdamConfig, GradientsParams},
+    tensor::{Device, Tensor},
+};
+use common::{Data, Network};
+use std::{env, time::Instant};
+use strust_burn::{Error, Optimizer, Place};
+use strust_data::images::Images;
+
+const STEPS: usize = 200;
+/// The first steps compile kernels and are not counted.
+const WARM: usize = 30;
+
+#[derive(Module, Debug)]
+struct Mlp {
+    layers: Vec<Linear>,
+}
+
+impl Mlp {
+    fn new(width: usize, device: &Device) -> Self {
+        let sizes = [784, width, width, 10];
+        Self { layers: sizes.windows(2).map(|size| LinearConfig::new(size[0], size[1]).init(device)).collect() }
+    }
+}
+
+impl Network for Mlp {
+    fn scores(&self, mut images: Tensor<2>) -> Tensor<2> {
+        for (i, layer) in self.layers.iter().enumerate() {
+            images = layer.forward(if i > 0 { Relu::new().forward(images) } else { images });
+        }
+        images
+    }
+}
+
+fn median(mut seconds: Vec<f64>) -> f64 {
+    let mut seconds = seconds.split_off(WARM);
+    seconds.sort_by(f64::total_cmp);
+    seconds[seconds.len() / 2]
+}
+
+/// Seconds of a step: `auto`, Adam.
+fn measure<V: Place>(mut auto: Optimizer<V>, start: &Mlp, data: &Data, batch: usize) -> Result<(f64, f64), Error> {
+    let (mut ours, mut theirs) = (start.clone(), start.clone());
+    let mut adam = AdamConfig::new().init();
+    let (mut seconds, mut adam_seconds) = (Vec::new(), Vec::new());
+    let device = start.devices()[0].clone();
+    let timed = |seconds: &mut Vec<f64>, begin: Instant| {
+        device.sync().expect("the device works");
+        seconds.push(begin.elapsed().as_secs_f64());
+    };
+    for k in 0..STEPS {
+        let images = data.epoch(batch, k).next().expect("there is a batch");
+        let begin = Instant::now();
+        (ours, _) = auto.step(ours, |model| model.loss(images.clone()))?;
+        timed(&mut seconds, begin);
+        let begin = Instant::now();
+        let loss = theirs.loss(images);
+        let gradients = GradientsParams::from_grads(loss.backward(), &theirs);
+        theirs = adam.step(1e-3, theirs, gradients);
+        // A loop that shows the loss reads it.
+        let _: f64 = loss.into_scalar();
+        timed(&mut adam_seconds, begin);
+    }
+    Ok((median(seconds), median(adam_seconds)))
+}
+
+fn device(name: &str) -> Result<Device, String> {
+    match name {
+        "cpu" => Ok(Device::flex()),
+        #[cfg(feature = "cuda")]
+        "cuda" => Ok(Device::cuda(0)),
+        other => Err(format!("there is no device `{other}` in this build: cpu, or cuda with --features cuda")),
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let name = env::args().nth(1).unwrap_or_else(|| "cpu".into());
+    let device = device(&name)?.autodiff();
+    device.seed(0);
+    // The numbers do not matter for the time.
+    let images = Images { pixels: (0..784 * 2048).map(|i| (i * 7 % 251) as u8).collect(), labels: vec![3; 2048], shape: [1, 28, 28] };
+    let data = Data::new(&images, &device);
+    println!("{:>10} {:>6} {:>9} {:>10} {:>10} {:>6}", "parameters", "batch", "vectors", "auto", "Adam", "ratio");
+    for (width, batch) in [(128, 128), (512, 128), (512, 512), (2048, 512)] {
+        let model = Mlp::new(width, &device);
+        let line = |place: &str, (ours, adam): (f64, f64)| {
+            let parameters = model.num_params();
+            let ratio = ours / adam;
+            println!("{parameters:>10} {batch:>6} {place:>9} {:>7.2} ms {:>7.2} ms {ratio:>6.2}", 1e3 * ours, 1e3 * adam);
+        };
+        line("host", measure(Optimizer::auto(), &model, &data, batch)?);
+        line("device", measure(Optimizer::auto_on_device(), &model, &data, batch)?);
+    }
+    Ok(())
+}

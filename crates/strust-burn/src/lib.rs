@@ -1,0 +1,28 @@
+//! Stochastic trust-region training of any Burn module, on any of Burn's devices: no learning rate, no schedule, hard
+//! constraints.
+//!
+//! | item | what |
+//! |---|---|
+//! | [`Optimizer`] | takes a module and a closure with the loss, and returns the module and the loss |
+//! | [`Parameters`] | the parameters by name; constraints on them |
+//! | [`Place`] | where the vectors are: `Vec` on the host, [`Flat`] on the device |
+#![cfg_attr(feature = "train", doc = "| [`train`] | Burn's loop over epochs, with its dashboard |")]
+//!
+//! [`Optimizer`] has an example. docs/burn.md compares it with Burn's own optimizers.
+
+mod constraint;
+mod error;
+mod flat;
+mod objective;
+mod optimizer;
+mod parameters;
+mod place;
+mod saved;
+#[cfg(feature = "train")]
+pub mod train;
+
+pub use error::Error;
+pub use flat::Flat;
+pub use optimizer::Optimizer;
+pub use parameters::{Parameters, Slot};
+pub use place::{Component, Place};

@@ -1,0 +1,247 @@
+//! An optimizer in Burn's habit: it takes a module and a closure, and returns the module and the loss.
+
+use crate::{
+    Error, Flat, Parameters, Place, Slot,
+    flat::loading_to,
+    objective::StepLoss,
+    parameters::{Others, check_same},
+    saved::SavedOptimizer,
+};
+use burn::{
+    module::Module,
+    tensor::{Bytes, Tensor},
+};
+use rand_core::Rng;
+use std::{fmt, path::Path};
+use strust::{
+    methods::{AnyMethod, AnyState, Auto, Method, State},
+    objective::Objective,
+    record::StepRecord,
+    sample::{Sample, generator},
+    saved::Save,
+    stop::StopReason,
+};
+
+/// A running statistic that is large beside every real one, and a power of two. See [`Optimizer::averaged`].
+const LARGE: f64 = 1_048_576.0;
+
+/// A method of the library over the parameters of a Burn module.
+///
+/// ```
+/// use burn::{nn::{LinearConfig, loss::{MseLoss, Reduction}}, tensor::{Device, Distribution, Tensor}};
+/// use strust_burn::Optimizer;
+/// let device = Device::flex().autodiff();
+/// let input = Tensor::<2>::random([64, 3], Distribution::Default, &device);
+/// let target = input.clone().sum_dim(1);
+///
+/// let mut model = LinearConfig::new(3, 1).init(&device);
+/// let mut optimizer = Optimizer::auto();
+/// let mut loss = f64::NAN;
+/// for _ in 0..300 {
+///     (model, loss) = optimizer.step(model, |model| {
+///         MseLoss::new().forward(model.forward(input.clone()), target.clone(), Reduction::Mean)
+///     })?;
+/// }
+/// assert!(loss < 1e-6);
+/// # Ok::<(), strust_burn::Error>(())
+/// ```
+///
+/// The closure returns the mean loss of one batch. A step calls it twice: for the gradient, and for the trial, which
+/// records no graph. Both draw the same dropout masks, because the device's generator is seeded before each call.
+/// Batch-norm's running statistics move once.
+///
+/// The module that a step returns is the answer so far. For [`Auto`] this is an average, where no gradient was taken: see
+/// [`averaged`](Self::averaged) for a module with batch-norm. The optimizer keeps the parameters itself, so it overwrites
+/// what is done to them between two steps. Parameters without a gradient stay as they are.
+///
+/// A clone of a module copies no numbers. Keep one to have the module after an error.
+pub struct Optimizer<V = Vec<f32>> {
+    method: AnyMethod<V>,
+    run: Option<Run<V>>,
+    seed: u64,
+    observer: Option<Observer>,
+    /// A state that the first step resumes.
+    loaded: Option<SavedOptimizer>,
+}
+
+type Observer = Box<dyn FnMut(&StepRecord) + Send>;
+
+struct Run<V> {
+    slots: Vec<Slot>,
+    state: AnyState<V>,
+}
+
+impl<V> fmt::Debug for Optimizer<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Optimizer").field("seed", &self.seed).finish_non_exhaustive()
+    }
+}
+
+impl Optimizer {
+    /// [`Auto`] with its defaults, in single precision on the host. It needs no setting.
+    #[must_use]
+    pub fn auto() -> Self {
+        Self::new(Auto::default())
+    }
+}
+
+impl Optimizer<Flat<f32>> {
+    /// [`Auto`] with its defaults, in single precision on the module's device, for a GPU.
+    #[must_use]
+    pub fn auto_on_device() -> Self {
+        Self::new(Auto::default())
+    }
+}
+
+impl<V: Place> Optimizer<V> {
+    /// Any method of the library, as in `Optimizer::<Vec<f32>>::new(Str::default())`.
+    pub fn new<A, S>(method: A) -> Self
+    where
+        A: for<'a> Method<&'a mut (dyn Objective<Point = V> + 'a), State = S> + Send + 'static,
+        S: State<Point = V> + Send + 'static,
+    {
+        Self { method: AnyMethod::new(method), run: None, seed: 0, observer: None, loaded: None }
+    }
+    /// The seed of the numbers that layers draw. Default 0.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+    /// Calls a function with the record of each step.
+    #[must_use]
+    pub fn observe(self, observer: impl FnMut(&StepRecord) + Send + 'static) -> Self {
+        Self { observer: Some(Box::new(observer)), ..self }
+    }
+
+    /// One step on one batch. Returns the module with the answer so far, and the loss where the gradient was taken.
+    pub fn step<M: Module>(&mut self, module: M, loss: impl FnMut(&M) -> Tensor<1>) -> Result<(M, f64), Error> {
+        let parameters = Parameters::of(&module)?;
+        let record = self.advance(&parameters, &module, loss)?;
+        if let Some(observer) = &mut self.observer {
+            observer(&record);
+        }
+        Ok((self.answer(&parameters, module), record.value))
+    }
+
+    fn advance<M: Module>(
+        &mut self,
+        parameters: &Parameters,
+        module: &M,
+        loss: impl FnMut(&M) -> Tensor<1>,
+    ) -> Result<StepRecord, Error> {
+        let mut f = StepLoss::<V, M, _>::new(parameters, module, loss);
+        if self.run.is_none() {
+            let start = parameters.vector(module)?;
+            let state = match &self.loaded {
+                None => self.method.init(&mut f, start)?,
+                Some(loaded) => self.resume(&mut f, parameters, loaded.clone())?,
+            };
+            self.run = Some(Run { slots: parameters.slots().to_vec(), state });
+        }
+        let run = self.run.as_mut().expect("it was started");
+        check_same(&run.slots, parameters.slots())?;
+        let sample = Sample::new(vec![0], generator(self.seed, run.state.steps()).next_u64());
+        let record = self.method.step(&mut f, &mut run.state, &sample);
+        f.mistake.take().map_or_else(|| Ok(record?), Err)
+    }
+
+    fn resume<F: Objective<Point = V>>(
+        &mut self,
+        f: &mut F,
+        parameters: &Parameters,
+        loaded: SavedOptimizer,
+    ) -> Result<AnyState<V>, Error> {
+        check_same(&loaded.slots, parameters.slots())?;
+        let state = loading_to(parameters.device(), || Method::<F>::restore(&self.method, &loaded.state))?;
+        self.method.prepare(f, state.point())?;
+        self.seed = loaded.seed;
+        Ok(state)
+    }
+
+    /// The module with the answer so far.
+    fn answer<M: Module>(&self, parameters: &Parameters, module: M) -> M {
+        match &self.run {
+            Some(run) => parameters.put(module, run.state.point(), true),
+            None => module,
+        }
+    }
+
+    /// The module with the answer so far, and batch-norm's running statistics computed anew there: the mean, over these
+    /// batches, of the means and variances of each batch. (PyTorch does this with `momentum=None`.)
+    ///
+    /// `forward` evaluates the module in training mode. Without batches, and for a module without running statistics, only
+    /// the parameters are written.
+    pub fn averaged<M: Module, B>(
+        &self,
+        module: M,
+        batches: impl IntoIterator<Item = B>,
+        mut forward: impl FnMut(&M, &B),
+    ) -> Result<M, Error> {
+        let parameters = Parameters::of(&module)?;
+        let module = self.answer(&parameters, module);
+        let mut batches = batches.into_iter();
+        let own = parameters.others(&module);
+        let Some(first) = batches.next().filter(|_| !own.is_empty()) else { return Ok(module) };
+        let untracked = module.clone().no_grad();
+        let mut pass = |from: &Others, batch: &B| {
+            drop(from.restore(module.clone()));
+            forward(&untracked, batch);
+            parameters.others(&module)
+        };
+        // Statistics are what moves. A pass sets r ← (1 − m)·r + m·b, where b belongs to its batch. A pass from r = 0 leaves
+        // m·b. The layers do not reveal m, but a pass from a large r leaves (1 − m)·r, up to rounding.
+        let moved = pass(&own, &first).differing(&own);
+        let (zero, large) = (moved.map(Tensor::zeros_like), moved.map(|r| r.full_like(LARGE)));
+        let far = pass(&large, &first);
+        let mut sums = zero.with(&pass(&zero, &first), |_, near| near);
+        let momenta = sums.with(&far, |near, far| 1.0 - (far - near) / LARGE);
+        let mut count = 1.0;
+        for batch in batches {
+            sums = sums.with(&pass(&zero, &batch), |sum, one| sum + one);
+            count += 1.0;
+        }
+        let means = sums.with(&momenta, |sum, m| sum / (m * count));
+        Ok(means.restore(own.restore(module)))
+    }
+
+    /// Steps made so far.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.run.as_ref().map_or(0, |run| run.state.steps())
+    }
+    /// The state of the method, once there was a step.
+    #[must_use]
+    pub fn state(&self) -> Option<&AnyState<V>> {
+        self.run.as_ref().map(|run| &run.state)
+    }
+    /// The reason to stop that the method itself has found, such as constraints that contradict each other.
+    #[must_use]
+    pub fn settled(&self) -> Option<StopReason> {
+        self.state().and_then(State::settled)
+    }
+
+    fn saved(&self) -> Result<SavedOptimizer, Error> {
+        let run = self.run.as_ref().ok_or(Error::NoState)?;
+        Ok(SavedOptimizer { state: run.state.save(), slots: run.slots.clone(), seed: self.seed })
+    }
+    /// Writes the state as a file of Burn (burnpack). The file is either complete or unchanged. Save the module too: it has
+    /// the running statistics.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        self.saved()?.save(path.as_ref())
+    }
+    /// Reads such a file. The next step resumes with the same bits on a CPU, given the module that was saved with it.
+    pub fn load(self, path: impl AsRef<Path>) -> Result<Self, Error> {
+        Ok(self.resumed(SavedOptimizer::load(path.as_ref())?))
+    }
+    /// The state as the bytes of such a file.
+    pub fn to_bytes(&self) -> Result<Bytes, Error> {
+        self.saved()?.to_bytes()
+    }
+    /// Reads such bytes, as [`load`](Self::load) does.
+    pub fn from_bytes(self, bytes: Bytes) -> Result<Self, Error> {
+        Ok(self.resumed(SavedOptimizer::from_bytes(bytes)?))
+    }
+    fn resumed(self, saved: SavedOptimizer) -> Self {
+        Self { loaded: Some(saved), run: None, ..self }
+    }
+}

@@ -1,0 +1,7 @@
+//! The crate as its users see it, on Burn's CPU backend.
+
+mod constraints;
+mod models;
+mod resume;
+mod same_steps;
+mod wrong_use;

@@ -1,0 +1,84 @@
+//! Saved states.
+
+use crate::models::{Net, device, numbers, random};
+use burn::{
+    module::Module,
+    tensor::{Bytes, Tensor},
+};
+use std::fs;
+use strust::prelude::*;
+use strust_burn::{Flat, Optimizer, Parameters, Place};
+
+fn steps<V: Place>(optimizer: &mut Optimizer<V>, mut net: Net, batches: &[Tensor<2>]) -> Net {
+    for batch in batches {
+        (net, _) = optimizer.step(net, |net| net.loss(batch)).unwrap();
+    }
+    net
+}
+
+/// Parameters and running statistics.
+fn all_numbers(net: &Net) -> Vec<f32> {
+    let mut all: Vec<f32> = Parameters::of(net).unwrap().vector(net).unwrap();
+    let norm = net.valid().norm;
+    all.extend(numbers(norm.running_mean.value()));
+    all.extend(numbers(norm.running_var.value()));
+    all
+}
+
+fn resumes_with_the_same_bits<V: Place>(make: impl Fn() -> Optimizer<V>) {
+    let (device, _alone) = device();
+    let batches: Vec<Tensor<2>> = (0..20).map(|_| random([16, 4], &device)).collect();
+    let folder = std::env::temp_dir().join(format!("strust-burn-{}-{}", std::process::id(), V::scalar()));
+    fs::create_dir_all(&folder).unwrap();
+    let (state, module) = (folder.join("state.bpk"), folder.join("module.bpk"));
+
+    let mut optimizer = make().seed(9);
+    let net = steps(&mut optimizer, Net::new(&device), &batches[..10]);
+    optimizer.save(&state).unwrap();
+    net.clone().save_file(&module).unwrap();
+    let expected = all_numbers(&steps(&mut optimizer, net, &batches[10..]));
+
+    // The module of another process has other ids.
+    let net = Net::new(&device).load_file(&module);
+    let found = all_numbers(&steps(&mut make().load(&state).unwrap(), net, &batches[10..]));
+    assert_eq!(found, expected);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_run_resumes_from_files_with_the_same_bits() {
+    resumes_with_the_same_bits(Optimizer::auto);
+    resumes_with_the_same_bits(Optimizer::auto_on_device);
+    resumes_with_the_same_bits(|| Optimizer::<Vec<f32>>::new(Str::default()));
+}
+
+#[test]
+fn a_state_that_does_not_fit_is_refused() {
+    let (device, _alone) = device();
+    let batches = [random([16, 4], &device)];
+    assert!(Optimizer::auto().to_bytes().unwrap_err().to_string().contains("make a step first"));
+
+    let mut optimizer = Optimizer::auto();
+    let net = steps(&mut optimizer, Net::new(&device), &batches);
+    let bytes = optimizer.to_bytes().unwrap().to_vec();
+    let from = |bytes: &[u8]| Optimizer::auto().from_bytes(Bytes::from_bytes_vec(bytes.to_vec()));
+    for length in [0, 10, bytes.len() / 2, bytes.len() - 1] {
+        from(&bytes[..length]).unwrap_err();
+    }
+    let record = net.clone().into_record().into_bytes().unwrap().to_vec();
+    assert!(from(&record).unwrap_err().to_string().contains("not a state of strust"));
+    let error = Optimizer::auto().load("/nowhere/state.bpk").unwrap_err().to_string();
+    assert!(error.starts_with("state /nowhere/state.bpk: cannot be read"), "{error}");
+    let error = optimizer.save("/nowhere/state.bpk").unwrap_err().to_string();
+    assert!(error.starts_with("state /nowhere/state.bpk: cannot be written"), "{error}");
+
+    // Of another method, another type, another module.
+    let input = &batches[0];
+    let mut other = Optimizer::<Vec<f32>>::new(Str::default()).from_bytes(Bytes::from_bytes_vec(bytes.clone())).unwrap();
+    assert!(other.step(net.clone(), |net| net.loss(input)).unwrap_err().to_string().contains("is missing"));
+    let mut other = from(&bytes).unwrap();
+    let error = other.step(net.output.clone(), |layer| layer.forward(random([2, 6], &device)).mean()).unwrap_err();
+    assert!(error.to_string().contains("`norm.gamma` of shape [4] is now `weight` of shape [6, 1]"), "{error}");
+    let mut on_device = Optimizer::<Flat<f32>>::auto_on_device().from_bytes(Bytes::from_bytes_vec(bytes)).unwrap();
+    on_device.step(net, |net| net.loss(input)).unwrap();
+}
