@@ -26,3 +26,8 @@ pub use flat::Flat;
 pub use optimizer::Optimizer;
 pub use parameters::{Parameters, Slot};
 pub use place::{Component, Place};
+
+/// The examples of docs/burn.md, compiled and run as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/burn.md")]
+struct Pages;

@@ -60,6 +60,7 @@ pub struct Optimizer<V = Vec<f32>> {
     run: Option<Run<V>>,
     seed: u64,
     observer: Option<Observer>,
+    record: Option<StepRecord>,
     /// A state that the first step resumes.
     loaded: Option<SavedOptimizer>,
 }
@@ -100,7 +101,7 @@ impl<V: Place> Optimizer<V> {
         A: for<'a> Method<&'a mut (dyn Objective<Point = V> + 'a), State = S> + Send + 'static,
         S: State<Point = V> + Send + 'static,
     {
-        Self { method: AnyMethod::new(method), run: None, seed: 0, observer: None, loaded: None }
+        Self { method: AnyMethod::new(method), run: None, seed: 0, observer: None, record: None, loaded: None }
     }
     /// The seed of the numbers that layers draw. Default 0.
     #[must_use]
@@ -120,7 +121,9 @@ impl<V: Place> Optimizer<V> {
         if let Some(observer) = &mut self.observer {
             observer(&record);
         }
-        Ok((self.answer(&parameters, module), record.value))
+        let value = record.value;
+        self.record = Some(record);
+        Ok((self.answer(&parameters, module), value))
     }
 
     fn advance<M: Module>(
@@ -208,6 +211,11 @@ impl<V: Place> Optimizer<V> {
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.run.as_ref().map_or(0, |run| run.state.steps())
+    }
+    /// The record of the last step.
+    #[must_use]
+    pub fn record(&self) -> Option<&StepRecord> {
+        self.record.as_ref()
     }
     /// The state of the method, once there was a step.
     #[must_use]

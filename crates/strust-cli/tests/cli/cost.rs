@@ -12,7 +12,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let (mut files, mut folders) = (vec![], vec![folder.to_path_buf()]);
     while let Some(folder) = folders.pop() {
         for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if path.is_dir() { folders.push(path) } else { files.push(path) }
+            let built = path.file_name().is_some_and(|name| name == "target");
+            if path.is_dir() && !built { folders.push(path) } else if path.is_file() { files.push(path) }
         }
     }
     files
