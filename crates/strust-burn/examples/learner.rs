@@ -96,7 +96,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let set = strust_data::digits::images()?;
     let train = DataLoaderBuilder::new(Stack).batch_size(32).shuffle(1).build(digits(&set.train));
     let valid = DataLoaderBuilder::new(Stack).batch_size(359).build(digits(&set.test));
-    let model = Mlp { hidden: LinearConfig::new(64, 64).init(&device), output: LinearConfig::new(64, 10).init(&device) };
+    let model =
+        Mlp { hidden: LinearConfig::new(64, 64).init(&device), output: LinearConfig::new(64, 10).init(&device) };
 
     let strategy = WithoutRate::new(Optimizer::auto(), |model: &Mlp, batch: &Batch| {
         let output = model.classify(batch.clone());

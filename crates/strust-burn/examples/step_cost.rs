@@ -89,7 +89,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = device(&name)?.autodiff();
     device.seed(0);
     // The numbers do not matter for the time.
-    let images = Images { pixels: (0..784 * 2048).map(|i| (i * 7 % 251) as u8).collect(), labels: vec![3; 2048], shape: [1, 28, 28] };
+    let images = Images {
+        pixels: (0..784 * 2048).map(|i| (i * 7 % 251) as u8).collect(),
+        labels: vec![3; 2048],
+        shape: [1, 28, 28],
+    };
     let data = Data::new(&images, &device);
     println!("{:>10} {:>6} {:>9} {:>10} {:>10} {:>6}", "parameters", "batch", "vectors", "auto", "Adam", "ratio");
     for (width, batch) in [(128, 128), (512, 128), (512, 512), (2048, 512)] {
@@ -97,7 +101,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let line = |place: &str, (ours, adam): (f64, f64)| {
             let parameters = model.num_params();
             let ratio = ours / adam;
-            println!("{parameters:>10} {batch:>6} {place:>9} {:>7.2} ms {:>7.2} ms {ratio:>6.2}", 1e3 * ours, 1e3 * adam);
+            println!(
+                "{parameters:>10} {batch:>6} {place:>9} {:>7.2} ms {:>7.2} ms {ratio:>6.2}",
+                1e3 * ours,
+                1e3 * adam
+            );
         };
         line("host", measure(Optimizer::auto(), &model, &data, batch)?);
         line("device", measure(Optimizer::auto_on_device(), &model, &data, batch)?);

@@ -42,7 +42,9 @@ pub enum Error {
         known: String,
     },
     /// A module is not the one of the steps before, or of the saved state.
-    #[error("the module's parameters changed: {why}. An optimizer belongs to one module: make another one for this one")]
+    #[error(
+        "the module's parameters changed: {why}. An optimizer belongs to one module: make another one for this one"
+    )]
     OtherModule {
         /// What differs.
         why: String,

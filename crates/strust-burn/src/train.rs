@@ -125,7 +125,8 @@ where
         valid: ValidLoader<M>,
         first_epoch: usize,
     ) -> (M, SupervisedTrainingEventProcessor<M>) {
-        let TrainingComponents { interrupter, mut event_processor, mut checkpointer, mut early_stopping, .. } = components;
+        let TrainingComponents { interrupter, mut event_processor, mut checkpointer, mut early_stopping, .. } =
+            components;
         let mut answer = learner.model();
         let device = answer.devices()[0].clone().autodiff();
         let (train, valid) = (train.to_device(&device), valid.to_device(&device.clone().inner()));

@@ -74,7 +74,8 @@ fn a_state_that_does_not_fit_is_refused() {
 
     // Of another method, another type, another module.
     let input = &batches[0];
-    let mut other = Optimizer::<Vec<f32>>::new(Str::default()).from_bytes(Bytes::from_bytes_vec(bytes.clone())).unwrap();
+    let mut other =
+        Optimizer::<Vec<f32>>::new(Str::default()).from_bytes(Bytes::from_bytes_vec(bytes.clone())).unwrap();
     assert!(other.step(net.clone(), |net| net.loss(input)).unwrap_err().to_string().contains("is missing"));
     let mut other = from(&bytes).unwrap();
     let error = other.step(net.output.clone(), |layer| layer.forward(random([2, 6], &device)).mean()).unwrap_err();

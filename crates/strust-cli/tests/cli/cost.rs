@@ -13,7 +13,11 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     while let Some(folder) = folders.pop() {
         for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             let built = path.file_name().is_some_and(|name| name == "target");
-            if path.is_dir() && !built { folders.push(path) } else if path.is_file() { files.push(path) }
+            if path.is_dir() && !built {
+                folders.push(path)
+            } else if path.is_file() {
+                files.push(path)
+            }
         }
     }
     files
@@ -52,8 +56,8 @@ fn lines_of_code(path: &Path) -> usize {
     count
 }
 
-/// Whoever adds code looks for something to remove.
-const MOST_LINES: usize = 84_700;
+/// Whoever adds code looks for something to remove. strust-burn has 1,900 of these lines.
+const MOST_LINES: usize = 86_600;
 
 #[test]
 fn published_results_have_at_most_2_megabytes() {
