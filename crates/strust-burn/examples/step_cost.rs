@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release --example step_cost
-//! cargo run --release --features cuda --example step_cost -- cuda
+//! cargo run --release --features vulkan --example step_cost -- vulkan
 //! ```
 
 mod common;
@@ -78,9 +78,9 @@ fn measure<V: Place>(mut auto: Optimizer<V>, start: &Mlp, data: &Data, batch: us
 fn device(name: &str) -> Result<Device, String> {
     match name {
         "cpu" => Ok(Device::flex()),
-        #[cfg(feature = "cuda")]
-        "cuda" => Ok(Device::cuda(0)),
-        other => Err(format!("there is no device `{other}` in this build: cpu, or cuda with --features cuda")),
+        #[cfg(feature = "vulkan")]
+        "vulkan" => Ok(Device::vulkan(burn::tensor::DeviceKind::DefaultDevice)),
+        other => Err(format!("there is no device `{other}` in this build: cpu, or vulkan with --features vulkan")),
     }
 }
 
