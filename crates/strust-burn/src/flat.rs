@@ -11,7 +11,7 @@ use strust::{
 /// All parameters of a module, or a gradient, or a step, as one tensor on the module's device.
 ///
 /// Each product waits for the device: a step of [`Auto`](strust::methods::Auto) reads eleven numbers. Products are computed
-/// in double precision, as they are on the host.
+/// in double precision, as they are on the host, if the device has it.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -39,8 +39,10 @@ impl<T: Component> Flat<T> {
     pub fn to_vec(&self) -> Vec<T> {
         self.tensor.to_data().try_into_vec().expect("the tensor has this component type")
     }
+    /// In double precision if the device has it.
     fn wide(&self) -> Tensor<1> {
-        if T::KIND == DType::F64 { self.tensor.clone() } else { self.tensor.clone().cast(DType::F64) }
+        let wide = T::KIND != DType::F64 && self.tensor.device().supports_dtype(DType::F64);
+        if wide { self.tensor.clone().cast(DType::F64) } else { self.tensor.clone() }
     }
     fn set(&mut self, tensor: Tensor<1>) {
         self.tensor = tensor;

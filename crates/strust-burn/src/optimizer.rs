@@ -137,7 +137,7 @@ impl<V: Place> Optimizer<V> {
             let start = parameters.vector(module)?;
             let state = match &self.loaded {
                 None => self.method.init(&mut f, start)?,
-                Some(loaded) => self.resume(&mut f, parameters, loaded.clone())?,
+                Some(loaded) => resume(&mut self.method, &mut f, parameters, loaded)?,
             };
             self.run = Some(Run { slots: parameters.slots().to_vec(), state });
         }
@@ -146,19 +146,6 @@ impl<V: Place> Optimizer<V> {
         let sample = Sample::new(vec![0], generator(self.seed, run.state.steps()).next_u64());
         let record = self.method.step(&mut f, &mut run.state, &sample);
         f.mistake.take().map_or_else(|| Ok(record?), Err)
-    }
-
-    fn resume<F: Objective<Point = V>>(
-        &mut self,
-        f: &mut F,
-        parameters: &Parameters,
-        loaded: SavedOptimizer,
-    ) -> Result<AnyState<V>, Error> {
-        check_same(&loaded.slots, parameters.slots())?;
-        let state = loading_to(parameters.device(), || Method::<F>::restore(&self.method, &loaded.state))?;
-        self.method.prepare(f, state.point())?;
-        self.seed = loaded.seed;
-        Ok(state)
     }
 
     /// The module with the answer so far.
@@ -250,6 +237,18 @@ impl<V: Place> Optimizer<V> {
         Ok(self.resumed(SavedOptimizer::from_bytes(bytes)?))
     }
     fn resumed(self, saved: SavedOptimizer) -> Self {
-        Self { loaded: Some(saved), run: None, ..self }
+        Self { seed: saved.seed, loaded: Some(saved), run: None, ..self }
     }
+}
+
+fn resume<V: Place, F: Objective<Point = V>>(
+    method: &mut AnyMethod<V>,
+    f: &mut F,
+    parameters: &Parameters,
+    loaded: &SavedOptimizer,
+) -> Result<AnyState<V>, Error> {
+    check_same(&loaded.slots, parameters.slots())?;
+    let state = loading_to(parameters.device(), || Method::<F>::restore(method, &loaded.state))?;
+    method.prepare(f, state.point())?;
+    Ok(state)
 }

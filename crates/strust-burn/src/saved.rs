@@ -27,7 +27,7 @@ impl SavedOptimizer {
         let shape = Shape::from(vec![bytes.len()]);
         Writer::new(vec![Tensor::new(NAME.into(), DType::U8, shape, None, Bytes::from_bytes_vec(bytes))])
     }
-    fn read(reader: Reader) -> Result<Self, String> {
+    fn read(reader: &Reader) -> Result<Self, String> {
         let bytes = reader.tensor_data(NAME).map_err(|_| "is a file of Burn, but not a state of strust".to_string())?;
         rmp_serde::from_slice(&bytes).map_err(|error| format!("is damaged: {error}"))
     }
@@ -36,7 +36,7 @@ impl SavedOptimizer {
     }
     pub fn from_bytes(bytes: Bytes) -> Result<Self, Error> {
         let reader = Reader::from_bytes(bytes).map_err(|error| error.to_string());
-        reader.and_then(Self::read).map_err(|why| problem(None, why))
+        reader.and_then(|reader| Self::read(&reader)).map_err(|why| problem(None, why))
     }
     /// Writes a new file beside the old one and renames it, so the file is complete or unchanged.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
@@ -45,7 +45,7 @@ impl SavedOptimizer {
     }
     pub fn load(path: &Path) -> Result<Self, Error> {
         let reader = Reader::from_file_exact(path).map_err(|error| format!("cannot be read: {error}"));
-        reader.and_then(Self::read).map_err(|why| problem(Some(path), why))
+        reader.and_then(|reader| Self::read(&reader)).map_err(|why| problem(Some(path), why))
     }
 }
 

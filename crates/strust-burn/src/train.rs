@@ -19,9 +19,8 @@
 //!
 //! `examples/learner.rs` is a complete program. Burn's checkpoints hold the module, but not the state of this optimizer.
 
-use crate::{Error, Optimizer, Place};
+use crate::{Optimizer, Place};
 use burn::{
-    data::dataloader::Progress,
     optim::lr_scheduler::module_lr_scheduler::ModuleLearningRate,
     tensor::{Tensor, TensorReadError},
     train::{

@@ -8,7 +8,7 @@ use burn::{
     optim::{AdamConfig, GradientsParams},
     tensor::{Device, Int, Tensor, TensorData},
 };
-use strust::prelude::*;
+use strust::{prelude::*, samplers::Sampler};
 use strust_burn::{Error, Optimizer, Place};
 use strust_data::images::Images;
 
