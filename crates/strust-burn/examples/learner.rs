@@ -94,8 +94,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::flex().autodiff();
     device.seed(0);
     let set = strust_data::digits::images()?;
-    let train = DataLoaderBuilder::new(Stack).batch_size(32).shuffle(1).build(digits(&set.train));
-    let valid = DataLoaderBuilder::new(Stack).batch_size(359).build(digits(&set.test));
+    let train = DataLoaderBuilder::new(Stack).batch_size(32).shuffle(1).set_device(device.clone()).build(digits(&set.train));
+    let valid = DataLoaderBuilder::new(Stack).batch_size(359).set_device(device.clone().inner()).build(digits(&set.test));
     let model =
         Mlp { hidden: LinearConfig::new(64, 64).init(&device), output: LinearConfig::new(64, 10).init(&device) };
 
@@ -115,7 +115,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let result = training.launch(Learner::new(model, AdamConfig::new().init(), 0.0));
     std::fs::remove_dir_all(folder)?;
 
-    let test = DataLoaderBuilder::new(Stack).batch_size(359).build(digits(&set.test));
+    let test = DataLoaderBuilder::new(Stack).batch_size(359).set_device(device.inner()).build(digits(&set.test));
     let batch = test.iter().next().ok_or("no test images")??;
     let scores = result.model.classify(batch.clone()).output;
     let right: f64 = scores.argmax(1).reshape([359]).equal(batch.labels).int().float().mean().into_scalar();
