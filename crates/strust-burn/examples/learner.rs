@@ -94,8 +94,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::flex().autodiff();
     device.seed(0);
     let set = strust_data::digits::images()?;
-    let train = DataLoaderBuilder::new(Stack).batch_size(32).shuffle(1).set_device(device.clone()).build(digits(&set.train));
-    let valid = DataLoaderBuilder::new(Stack).batch_size(359).set_device(device.clone().inner()).build(digits(&set.test));
+    let train =
+        DataLoaderBuilder::new(Stack).batch_size(32).shuffle(1).set_device(device.clone()).build(digits(&set.train));
+    let valid =
+        DataLoaderBuilder::new(Stack).batch_size(359).set_device(device.clone().inner()).build(digits(&set.test));
     let model =
         Mlp { hidden: LinearConfig::new(64, 64).init(&device), output: LinearConfig::new(64, 10).init(&device) };
 

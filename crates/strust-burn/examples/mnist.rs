@@ -7,47 +7,9 @@
 
 mod common;
 
-use burn::{
-    module::Module,
-    nn::{
-        BatchNorm, BatchNormConfig, Linear, LinearConfig, Relu,
-        conv::{Conv2d, Conv2dConfig},
-        pool::MaxPool2dConfig,
-    },
-    tensor::{Device, Tensor},
-};
-use common::{Data, Network, compare};
+use burn::tensor::Device;
+use common::{ConvNet, Data, compare};
 use std::env;
-
-#[derive(Module, Debug)]
-struct ConvNet {
-    first: Conv2d,
-    norm: BatchNorm,
-    second: Conv2d,
-    output: Linear,
-}
-
-impl ConvNet {
-    fn new(device: &Device) -> Self {
-        Self {
-            first: Conv2dConfig::new([1, 8], [5, 5]).init(device),
-            norm: BatchNormConfig::new(8).init(device),
-            second: Conv2dConfig::new([8, 16], [5, 5]).init(device),
-            output: LinearConfig::new(256, 10).init(device),
-        }
-    }
-}
-
-impl Network for ConvNet {
-    fn scores(&self, images: Tensor<2>) -> Tensor<2> {
-        let [count, _] = images.dims();
-        let (relu, pool) = (Relu::new(), MaxPool2dConfig::new([2, 2]).init());
-        let images = images.reshape([count, 1, 28, 28]);
-        let maps = pool.forward(relu.forward(self.norm.forward(self.first.forward(images))));
-        let maps = pool.forward(relu.forward(self.second.forward(maps)));
-        self.output.forward(maps.reshape([count, 256]))
-    }
-}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = env::args().skip(1);

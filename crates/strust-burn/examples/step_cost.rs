@@ -13,7 +13,7 @@ use burn::{
     optim::{AdamConfig, GradientsParams},
     tensor::{Device, Tensor},
 };
-use common::{Data, Network};
+use common::{ConvNet, Data, Network};
 use rand_core::Rng;
 use std::{env, time::Instant};
 use strust::sample::generator;
@@ -52,7 +52,12 @@ fn median(mut seconds: Vec<f64>) -> f64 {
 }
 
 /// Seconds of a step: `auto`, Adam.
-fn measure<V: Place>(mut auto: Optimizer<V>, start: &Mlp, data: &Data, batch: usize) -> Result<(f64, f64), Error> {
+fn measure<N: Network, V: Place>(
+    mut auto: Optimizer<V>,
+    start: &N,
+    data: &Data,
+    batch: usize,
+) -> Result<(f64, f64), Error> {
     let (mut ours, mut theirs) = (start.clone(), start.clone());
     let mut adam = AdamConfig::new().init();
     let (mut seconds, mut adam_seconds) = (Vec::new(), Vec::new());
@@ -95,20 +100,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut bytes = |n: usize, below: u32| (0..n).map(|_| (random.next_u32() % below) as u8).collect();
     let images = Images { pixels: bytes(784 * 2048, 256), labels: bytes(2048, 10), shape: [1, 28, 28] };
     let data = Data::new(&images, &device);
-    println!("{:>10} {:>6} {:>9} {:>10} {:>10} {:>6}", "parameters", "batch", "vectors", "auto", "Adam", "ratio");
-    for (width, batch) in [(128, 128), (512, 128), (512, 512), (2048, 512)] {
-        let model = Mlp::new(width, &device);
-        let line = |place: &str, (ours, adam): (f64, f64)| {
-            let parameters = model.num_params();
-            let ratio = ours / adam;
-            println!(
-                "{parameters:>10} {batch:>6} {place:>9} {:>7.2} ms {:>7.2} ms {ratio:>6.2}",
-                1e3 * ours,
-                1e3 * adam
-            );
-        };
-        line("host", measure(Optimizer::auto(), &model, &data, batch)?);
-        line("device", measure(Optimizer::auto_on_device(), &model, &data, batch)?);
+    println!(
+        "{:>12} {:>10} {:>6} {:>8} {:>9} {:>9} {:>6}",
+        "network", "parameters", "batch", "vectors", "auto", "Adam", "ratio"
+    );
+    for batch in [128, 512] {
+        compare("convolutions", &ConvNet::new(&device), &data, batch)?;
     }
+    for (width, batch) in [(128, 128), (512, 128), (512, 512), (2048, 512)] {
+        compare("perceptron", &Mlp::new(width, &device), &data, batch)?;
+    }
+    Ok(())
+}
+
+fn compare<N: Network>(name: &str, model: &N, data: &Data, batch: usize) -> Result<(), Error> {
+    let line = |vectors: &str, (ours, adam): (f64, f64)| {
+        let (parameters, ratio) = (model.num_params(), ours / adam);
+        let (ours, adam) = (1e3 * ours, 1e3 * adam);
+        println!("{name:>12} {parameters:>10} {batch:>6} {vectors:>8} {ours:>6.2} ms {adam:>6.2} ms {ratio:>6.2}");
+    };
+    line("host", measure(Optimizer::auto(), model, data, batch)?);
+    line("device", measure(Optimizer::auto_on_device(), model, data, batch)?);
     Ok(())
 }

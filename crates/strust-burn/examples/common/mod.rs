@@ -4,7 +4,12 @@
 
 use burn::{
     module::Module,
-    nn::loss::CrossEntropyLossConfig,
+    nn::{
+        BatchNorm, BatchNormConfig, Linear, LinearConfig, Relu,
+        conv::{Conv2d, Conv2dConfig},
+        loss::CrossEntropyLossConfig,
+        pool::MaxPool2dConfig,
+    },
     optim::{AdamConfig, GradientsParams},
     tensor::{Device, Int, Tensor, TensorData},
 };
@@ -23,6 +28,37 @@ pub trait Network: Module {
     fn loss(&self, (images, labels): (Tensor<2>, Tensor<1, Int>)) -> Tensor<1> {
         let device = images.device();
         CrossEntropyLossConfig::new().init(&device).forward(self.scores(images), labels)
+    }
+}
+
+/// Two convolutions with batch-norm, for images of 28×28 pixels.
+#[derive(Module, Debug)]
+pub struct ConvNet {
+    first: Conv2d,
+    norm: BatchNorm,
+    second: Conv2d,
+    output: Linear,
+}
+
+impl ConvNet {
+    pub fn new(device: &Device) -> Self {
+        Self {
+            first: Conv2dConfig::new([1, 8], [5, 5]).init(device),
+            norm: BatchNormConfig::new(8).init(device),
+            second: Conv2dConfig::new([8, 16], [5, 5]).init(device),
+            output: LinearConfig::new(256, 10).init(device),
+        }
+    }
+}
+
+impl Network for ConvNet {
+    fn scores(&self, images: Tensor<2>) -> Tensor<2> {
+        let [count, _] = images.dims();
+        let (relu, pool) = (Relu::new(), MaxPool2dConfig::new([2, 2]).init());
+        let images = images.reshape([count, 1, 28, 28]);
+        let maps = pool.forward(relu.forward(self.norm.forward(self.first.forward(images))));
+        let maps = pool.forward(relu.forward(self.second.forward(maps)));
+        self.output.forward(maps.reshape([count, 256]))
     }
 }
 
