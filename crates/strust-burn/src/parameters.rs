@@ -47,7 +47,7 @@ impl Slot {
 /// assert_eq!(parameters.len(), 8);
 /// assert_eq!(parameters.slot("bias")?.range(), 6..8);
 /// let x: Vec<f32> = parameters.vector(&layer)?;
-/// assert_eq!(x[6..], [0.0, 0.0]);
+/// assert_eq!(x.len(), 8);
 /// # Ok::<(), strust_burn::Error>(())
 /// ```
 #[derive(Debug, Clone)]
