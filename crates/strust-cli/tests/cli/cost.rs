@@ -14,9 +14,9 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             let built = path.file_name().is_some_and(|name| name == "target");
             if path.is_dir() && !built {
-                folders.push(path)
+                folders.push(path);
             } else if path.is_file() {
-                files.push(path)
+                files.push(path);
             }
         }
     }
