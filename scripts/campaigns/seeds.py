@@ -24,7 +24,7 @@ def write_all(to: Path, program: str):
     """Writes the seeds of every target into a folder of its name."""
     data_files(to)
     results(to, program)
-    for path in sorted((REPOSITORY / "experiments").glob("*.toml")):
+    for path in sorted(REPOSITORY.glob("crates/*/experiments/*.toml")):
         put(to, "experiment", path.stem, path.read_bytes())
 
 

@@ -40,3 +40,8 @@ pub use schedule_free_adamw::{ScheduleFreeAdamW, ScheduleFreeAdamWConfig, Schedu
 pub use schedule_free_plus::{ScheduleFreePlus, ScheduleFreePlusConfig, ScheduleFreePlusState};
 pub use schedule_free_sgd::{AverageWeights, ScheduleFreeSgd, ScheduleFreeSgdConfig, ScheduleFreeSgdState};
 pub use sgd::{Sgd, SgdConfig, SgdState};
+
+/// The example of the README, run as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

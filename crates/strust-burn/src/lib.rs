@@ -27,7 +27,8 @@ pub use optimizer::Optimizer;
 pub use parameters::{Parameters, Slot};
 pub use place::{Component, Place};
 
-/// The examples of docs/burn.md, compiled and run as documentation tests.
+/// The examples of docs/burn.md and the README, compiled and run as documentation tests.
 #[cfg(doctest)]
+#[doc = include_str!("../README.md")]
 #[doc = include_str!("../../../docs/burn.md")]
 struct Pages;

@@ -44,3 +44,8 @@ pub use features::{Csr, Features, Labeled};
 pub use labeled::{read_labeled, read_labeled_by, read_matrix, read_numbers_by};
 pub use network::Activation;
 pub use table::{DataTable, ReadOptions};
+
+/// The example of the README, run as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -51,3 +51,8 @@ pub use saved::FittedModel;
 pub use strust_data::{DataError as Error, DataTable, ReadOptions, table, transform, words};
 
 use strust_data::{encoded, ranks};
+
+/// The example of the README, run as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

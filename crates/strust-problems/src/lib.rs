@@ -220,3 +220,8 @@ macro_rules! wrapped_problem {
 wrapped_problem!([] Scaled<P>, Scaled::scale);
 // Every rank has its own extra state.
 wrapped_problem!([G: Group] Sharded<P, G>, |_: &Self| 1.0);
+
+/// The example of the README, run as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

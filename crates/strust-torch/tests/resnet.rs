@@ -1,4 +1,4 @@
-//! ResNet-20 gives the same numbers as in PyTorch; see scripts/golden_resnet20.py.
+//! ResNet-20 gives the same numbers as in PyTorch; see golden_resnet20.py of strust-suites.
 
 mod common;
 

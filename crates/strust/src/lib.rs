@@ -107,8 +107,9 @@ pub mod prelude {
     pub use crate::vector::Vector;
 }
 
-/// The examples of the README and of the guide, compiled and run as documentation tests.
+/// The examples of both READMEs and of the guide, compiled and run as documentation tests.
 #[cfg(doctest)]
+#[doc = include_str!("../README.md")]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/library.md")]
 #[doc = include_str!("../../../docs/auto.md")]

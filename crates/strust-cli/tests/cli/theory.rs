@@ -5,7 +5,7 @@ use crate::support::{Edit, Folder, run};
 /// A shortened built-in experiment.
 fn short(name: &str) -> String {
     const EPSILON: (&str, &str) = ("epsilon = [1e-1, 3e-2, 1e-2, 3e-3, 1e-3]", "epsilon = [3e-2, 1e-2, 3e-3]");
-    let file = format!("{}/../../experiments/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let file = format!("{}/../strust-suites/experiments/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(file).unwrap();
     let edits: &[(&str, &str)] = match name {
         "theory-strong-growth" => &[

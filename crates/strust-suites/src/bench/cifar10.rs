@@ -188,8 +188,8 @@ fn pytorch(device: Device) -> Option<PyTorch> {
     let python = ["STRUST_TORCH_PYTHON", "STRUST_PYTHON"].iter().find_map(std::env::var_os);
     let folder = tempfile::tempdir().ok()?;
     let scripts = [
-        ("golden_resnet20.py", include_str!("../../../strust-torch/scripts/golden_resnet20.py")),
-        ("pytorch_speed.py", include_str!("../../../strust-torch/scripts/pytorch_speed.py")),
+        ("golden_resnet20.py", include_str!("../../scripts/golden_resnet20.py")),
+        ("pytorch_speed.py", include_str!("../../scripts/pytorch_speed.py")),
     ];
     for (name, text) in scripts {
         std::fs::write(folder.path().join(name), text).ok()?;

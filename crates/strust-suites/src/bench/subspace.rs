@@ -164,7 +164,7 @@ fn numpy(d: usize, k: usize, n: usize, batch: usize, order: &str) -> Option<f64>
     let python = std::env::var_os("STRUST_PYTHON").unwrap_or_else(|| "python3".into());
     let sizes = [d, k, n, batch].map(|size| size.to_string());
     let seconds = TURN.as_secs_f64().to_string();
-    let script = include_str!("../../../../scripts/numpy_step.py");
+    let script = include_str!("../../scripts/numpy_step.py");
     let output = Command::new(python).args(["-c", script]).args(sizes).args([seconds.as_str(), order]).output().ok()?;
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }

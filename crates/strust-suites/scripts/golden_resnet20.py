@@ -4,7 +4,7 @@ Weights and images come from a formula that tests/resnet.rs uses too. The file h
 its products with two waves, and its first components, all in double precision.
 
     eval "$(scripts/torch-env cuda)"
-    "$STRUST_TORCH_PYTHON" crates/strust-torch/scripts/golden_resnet20.py
+    "$STRUST_TORCH_PYTHON" crates/strust-suites/scripts/golden_resnet20.py
 """
 
 import json
@@ -84,7 +84,7 @@ def main():
         "gradients": {name: digest(p.grad) for name, p in sorted(net.named_parameters())},
         "buffers": {name: digest(b) for name, b in sorted(net.named_buffers()) if b.is_floating_point()},
     }
-    path = pathlib.Path(__file__).parent.parent / "tests" / "golden" / "resnet20.json"
+    path = pathlib.Path(__file__).parents[2] / "strust-torch" / "tests" / "golden" / "resnet20.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(golden, indent=1) + "\n")
     print(f"{path.name}: loss {golden['loss']}, {golden['parameters']} parameters")

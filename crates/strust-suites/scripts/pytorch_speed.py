@@ -32,10 +32,17 @@ def main():
         loss.item()
         times.append(1e3 * (time.perf_counter() - began))
     ms = statistics.median(times[3:])
-    print(json.dumps({
-        "version": torch.__version__, "device": str(device), "threads": torch.get_num_threads(),
-        "step_ms": ms, "images_per_second": 128e3 / ms,
-    }))
+    print(
+        json.dumps(
+            {
+                "version": torch.__version__,
+                "device": str(device),
+                "threads": torch.get_num_threads(),
+                "step_ms": ms,
+                "images_per_second": 128e3 / ms,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":
