@@ -162,10 +162,10 @@ fn markdown_is_wrapped_at_120_columns() {
 }
 
 #[test]
-fn the_readme_has_at_most_1300_words() {
+fn the_readme_has_at_most_900_words() {
     let (_, readme) = pages().into_iter().find(|(path, _)| path.ends_with("README.md")).unwrap();
     let words = readme.split_whitespace().count();
-    assert!(words <= 1300, "{words} words");
+    assert!(words <= 900, "{words} words");
 }
 
 #[test]
