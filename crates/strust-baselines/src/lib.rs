@@ -9,6 +9,7 @@
 //! | [`Landing`] | baseline without retractions | min f(x), c(x) = 0 |
 //!
 //! [`by_name`] has these and the methods of strust by the names of experiment files.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod adam;
 mod augmented_lagrangian;
@@ -40,8 +41,3 @@ pub use schedule_free_adamw::{ScheduleFreeAdamW, ScheduleFreeAdamWConfig, Schedu
 pub use schedule_free_plus::{ScheduleFreePlus, ScheduleFreePlusConfig, ScheduleFreePlusState};
 pub use schedule_free_sgd::{AverageWeights, ScheduleFreeSgd, ScheduleFreeSgdConfig, ScheduleFreeSgdState};
 pub use sgd::{Sgd, SgdConfig, SgdState};
-
-/// The example of the README, run as a documentation test.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

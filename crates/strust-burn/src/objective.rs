@@ -10,12 +10,14 @@ use strust::{
 
 /// The loss of a module on the batch of a step, as a function of its parameters.
 ///
-/// The generator of the device is seeded before each evaluation, so that dropout draws the same mask. Only the evaluation
-/// with a gradient moves running statistics, and only if its value is finite.
+/// The generator of the device is seeded before each evaluation, so that dropout draws the same mask. Only the first
+/// evaluation with a gradient and a finite value moves running statistics.
 pub struct StepLoss<'a, V, M, L> {
     parameters: &'a Parameters,
     module: &'a M,
     loss: L,
+    /// Whether running statistics have moved.
+    moved: bool,
     /// The first mistake in the closure. To the method, its value is NaN.
     pub mistake: Option<Error>,
     vector: PhantomData<V>,
@@ -23,7 +25,7 @@ pub struct StepLoss<'a, V, M, L> {
 
 impl<'a, V: Place, M: Module, L: FnMut(&M) -> Tensor<1>> StepLoss<'a, V, M, L> {
     pub fn new(parameters: &'a Parameters, module: &'a M, loss: L) -> Self {
-        Self { parameters, module, loss, mistake: None, vector: PhantomData }
+        Self { parameters, module, loss, moved: false, mistake: None, vector: PhantomData }
     }
     /// The loss at x, read by a function that also gets the module with the parameters x.
     fn at(
@@ -37,7 +39,7 @@ impl<'a, V: Place, M: Module, L: FnMut(&M) -> Tensor<1>> StepLoss<'a, V, M, L> {
         self.parameters.device().seed(sample.seed().unwrap_or(0));
         let loss = (self.loss)(&module);
         let value = match loss.dims()[0] {
-            1 => read(&module, loss),
+            1 => read(&module, if loss.dtype() == V::DTYPE { loss } else { loss.cast(V::DTYPE) }),
             found => Err(Error::NotOneNumber { found }),
         };
         value.unwrap_or_else(|mistake| {
@@ -73,9 +75,10 @@ impl<V: Place, M: Module, L: FnMut(&M) -> Tensor<1>> Objective for StepLoss<'_, 
             let pieces = parameters.gradient(module, &loss.backward())?;
             Ok(gradient.overwrite(pieces, loss.inner()))
         });
-        if !value.is_finite() {
+        if self.moved || !value.is_finite() {
             self.restore(&others);
         }
+        self.moved |= value.is_finite();
         Evaluation::new(value, V::EPSILON)
     }
     fn check_point(&self, x: &V) -> Result<(), strust::Error> {

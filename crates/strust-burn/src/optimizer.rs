@@ -140,6 +140,7 @@ impl<V: Place> Optimizer<V> {
                 Some(loaded) => resume(&mut self.method, &mut f, parameters, loaded)?,
             };
             self.run = Some(Run { slots: parameters.slots().to_vec(), state });
+            self.loaded = None;
         }
         let run = self.run.as_mut().expect("it was started");
         check_same(&run.slots, parameters.slots())?;
@@ -168,6 +169,10 @@ impl<V: Place> Optimizer<V> {
         mut forward: impl FnMut(&M, &B),
     ) -> Result<M, Error> {
         let parameters = Parameters::of(&module)?;
+        if let Some(run) = &self.run {
+            check_same(&run.slots, parameters.slots())?;
+            parameters.check(V::DTYPE)?;
+        }
         let module = self.answer(&parameters, module);
         let mut batches = batches.into_iter();
         let own = parameters.others(&module);
@@ -181,6 +186,9 @@ impl<V: Place> Optimizer<V> {
         // Statistics are what moves. A pass sets r ← (1 − m)·r + m·b, where b belongs to its batch. A pass from r = 0 leaves
         // m·b. The layers do not reveal m, but a pass from a large r leaves (1 − m)·r, up to rounding.
         let moved = pass(&own, &first).differing(&own);
+        if moved.is_empty() {
+            return Ok(module);
+        }
         let (zero, large) = (moved.map(Tensor::zeros_like), moved.map(|r| r.full_like(LARGE)));
         let far = pass(&large, &first);
         let mut sums = zero.with(&pass(&zero, &first), |_, near| near);
@@ -197,7 +205,8 @@ impl<V: Place> Optimizer<V> {
     /// Steps made so far.
     #[must_use]
     pub fn steps(&self) -> u64 {
-        self.run.as_ref().map_or(0, |run| run.state.steps())
+        let loaded = self.loaded.as_ref().map_or(0, |loaded| loaded.steps);
+        self.run.as_ref().map_or(loaded, |run| run.state.steps())
     }
     /// The record of the last step.
     #[must_use]
@@ -216,8 +225,13 @@ impl<V: Place> Optimizer<V> {
     }
 
     fn saved(&self) -> Result<SavedOptimizer, Error> {
-        let run = self.run.as_ref().ok_or(Error::NoState)?;
-        Ok(SavedOptimizer { state: run.state.save(), slots: run.slots.clone(), seed: self.seed })
+        match (&self.run, &self.loaded) {
+            (Some(Run { slots, state }), _) => {
+                Ok(SavedOptimizer { state: state.save(), slots: slots.clone(), seed: self.seed, steps: state.steps() })
+            }
+            (None, Some(loaded)) => Ok(loaded.clone()),
+            (None, None) => Err(Error::NoState),
+        }
     }
     /// Writes the state as a file of Burn (burnpack). The file is either complete or unchanged. Save the module too: it has
     /// the running statistics.

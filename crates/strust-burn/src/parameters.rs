@@ -99,8 +99,7 @@ impl Parameters {
         for slot in &self.slots {
             numbers.resize(slot.range().end, number(&slot.name));
         }
-        let numbers: Tensor<1> = Tensor::from_data(&*numbers, (&self.device.clone().inner(), DType::F64));
-        V::gather(vec![numbers.cast(V::DTYPE)])
+        V::gather(vec![Tensor::from_data(&*numbers, (&self.device.clone().inner(), V::DTYPE))])
     }
     /// The parameters of the module as a vector.
     pub fn vector<V: Place, M: Module>(&self, module: &M) -> Result<V, Error> {
@@ -295,7 +294,13 @@ impl ModuleMapper for Put<'_> {
         let slot = &self.slots[self.next];
         self.next += 1;
         let piece = self.flat.clone().narrow(0, slot.start, slot.len());
-        // Layers such as dropout train if their input has autodiff. A tensor without a gradient makes no graph.
-        param.map(|tensor| shaped(piece, &tensor.shape()).autodiff().set_require_grad(self.tracked))
+        param.map(|tensor| {
+            // Layers such as dropout train if their input has autodiff. A tensor without a gradient makes no graph.
+            let mut piece = shaped(piece, &tensor.shape()).autodiff();
+            if let Some(checkpointing) = tensor.gradient_checkpointing_strategy() {
+                piece = piece.with_gradient_checkpointing_strategy(checkpointing);
+            }
+            piece.set_require_grad(self.tracked)
+        })
     }
 }

@@ -19,6 +19,8 @@ pub struct SavedOptimizer {
     pub slots: Vec<Slot>,
     /// The seed of the numbers that layers draw.
     pub seed: u64,
+    /// Steps made so far.
+    pub steps: u64,
 }
 
 impl SavedOptimizer {

@@ -17,7 +17,8 @@
 //! let result = training.launch(Learner::new(model, AdamConfig::new().init(), 0.0)); // this Adam makes no step
 //! ```
 //!
-//! `examples/learner.rs` is a complete program. Burn's checkpoints hold the module, but not the state of this optimizer.
+//! `examples/learner.rs` is a complete program. Burn's checkpoints hold the module, but not the state of this optimizer. An
+//! error of a step stops the training, and `result.interrupted` has its text.
 
 use crate::{Optimizer, Place};
 use burn::{
@@ -34,9 +35,9 @@ use burn::{
         },
     },
 };
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use strust::radius::Verdict;
 
@@ -46,8 +47,11 @@ pub struct WithoutRate<V, L> {
     /// Burn shares a strategy, and a step changes the optimizer.
     optimizer: Mutex<Optimizer<V>>,
     loss: L,
-    accepted: Arc<AtomicBool>,
+    accepted: Verdicts,
 }
+
+/// Of the steps whose items Burn has not processed yet: it does so in another thread.
+type Verdicts = Arc<Mutex<VecDeque<Verdict>>>;
 
 impl<V: Place, L> WithoutRate<V, L> {
     /// `loss` returns the mean loss of the module on a batch, and what the metrics see.
@@ -64,7 +68,7 @@ impl<V: Place, L> WithoutRate<V, L> {
         Acceptance { accepted: Arc::clone(&self.accepted), state: NumericMetricState::new() }
     }
 
-    /// One epoch of steps. An error stops the training, and Burn reports it.
+    /// One epoch of steps. An error stops the training.
     fn epoch<M>(
         &self,
         mut model: M,
@@ -76,7 +80,7 @@ impl<V: Place, L> WithoutRate<V, L> {
         M: LearnerModel,
         L: Fn(&M, &<M as TrainStep>::Input) -> (Tensor<1>, <M as TrainStep>::Output),
     {
-        let mut optimizer = self.optimizer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut optimizer = lock(&self.optimizer);
         let mut batches = batches.iter();
         let mut iteration = 0;
         while let Some(batch) = batches.next() {
@@ -96,7 +100,7 @@ impl<V: Place, L> WithoutRate<V, L> {
             model = next;
             iteration += 1;
             let record = optimizer.record().expect("there was a step");
-            self.accepted.store(record.verdict == Verdict::Accepted, Ordering::Relaxed);
+            lock(&self.accepted).push_back(record.verdict);
             let size = ModuleLearningRate::from(record.step_size);
             let item = TrainingItem::new(output, batches.progress(), Some(iteration), Some(size));
             interrupter.fail_on_error(processor.process_train(LearnerEvent::ProcessedItem(item)));
@@ -127,6 +131,11 @@ where
         let TrainingComponents { interrupter, mut event_processor, mut checkpointer, mut early_stopping, .. } =
             components;
         let mut answer = learner.model();
+        if components.grad_accumulation.is_some() {
+            interrupter
+                .stop(Some("a trust region judges a step by its batch: use larger batches, not `grads_accumulation`"));
+            return (answer, event_processor);
+        }
         let device = answer.devices()[0].clone().autodiff();
         let (train, valid) = (train.to_device(&device), valid.to_device(&device.clone().inner()));
         let mut model = answer.clone().fork(&device);
@@ -170,16 +179,23 @@ impl<V: Place, L> WithoutRate<V, L> {
         M: LearnerModel,
         L: Fn(&M, &<M as TrainStep>::Input) -> (Tensor<1>, <M as TrainStep>::Output),
     {
-        let optimizer = self.optimizer.lock().unwrap_or_else(PoisonError::into_inner);
+        let optimizer = lock(&self.optimizer);
         // Clones share running statistics, and the next step goes on with its own.
         let copy = model.valid().train();
-        let batches = batches.iter().map_while(Result::ok);
+        let batches = batches.iter().map_while(|batch| {
+            let batch = batch.map_err(|error| interrupter.fail(error));
+            batch.ok().filter(|_| !interrupter.should_stop())
+        });
         let answer = optimizer.averaged(copy, batches, |model, batch| drop((self.loss)(model, batch)));
         answer.unwrap_or_else(|error| {
             interrupter.stop(Some(&error.to_string()));
             model.clone()
         })
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn validate<M: LearnerModel>(
@@ -207,7 +223,7 @@ fn validate<M: LearnerModel>(
 /// The share of accepted steps of an epoch: see [`WithoutRate::acceptance`].
 #[derive(Clone)]
 pub struct Acceptance {
-    accepted: Arc<AtomicBool>,
+    accepted: Verdicts,
     state: NumericMetricState,
 }
 
@@ -221,7 +237,8 @@ impl Metric for Acceptance {
         NumericAttributes { unit: Some("%".into()), higher_is_better: true }.into()
     }
     fn update(&mut self, (): &(), _: &MetricMetadata) -> Result<SerializedEntry, TensorReadError> {
-        self.state.update(if self.accepted.load(Ordering::Relaxed) { 100.0 } else { 0.0 }, 1);
+        let accepted = lock(&self.accepted).pop_front() == Some(Verdict::Accepted);
+        self.state.update(if accepted { 100.0 } else { 0.0 }, 1);
         Ok(self.state.compute_update(FormatOptions::new(self.name()).unit("%").precision(1)))
     }
     fn compute(&mut self) -> Result<SerializedEntry, TensorReadError> {

@@ -13,7 +13,7 @@
 //! | [`loss`] | the loss of one row, and its derivative |
 //! | [`limits`] | how large a problem from a file may be |
 //! | [`numerics`], [`simd_math`], [`words`] | loops over slices and checks of sizes; exp and tanh; singular and plural |
-
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 // An evaluation is compiled as one piece with the widest instructions of the machine, so all functions that it calls
 // must be inlined.
 #![allow(clippy::inline_always)]
@@ -44,8 +44,3 @@ pub use features::{Csr, Features, Labeled};
 pub use labeled::{read_labeled, read_labeled_by, read_matrix, read_numbers_by};
 pub use network::Activation;
 pub use table::{DataTable, ReadOptions};
-
-/// The example of the README, run as a documentation test.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -17,7 +17,7 @@
 //! | [`options`], `setup`, [`choose`] | what to fit; one fit; choices between several |
 //! | [`fit`](mod@fit) | all of it |
 //! | [`arrays`] | the same models from arrays in memory |
-
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 // An evaluation is compiled as one piece with the widest instructions of the machine, so all functions that it calls
 // must be inlined.
 #![allow(clippy::inline_always)]
@@ -51,8 +51,3 @@ pub use saved::FittedModel;
 pub use strust_data::{DataError as Error, DataTable, ReadOptions, table, transform, words};
 
 use strust_data::{encoded, ranks};
-
-/// The example of the README, run as a documentation test.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -40,7 +40,7 @@
 //! assert!(gap(&mut LeastSquares::<f64>::interpolating(100, 10, 0)?)? < 1e-6);
 //! # Ok::<(), Error>(())
 //! ```
-
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 // An evaluation is compiled as one piece with the widest instructions of the machine, so all functions that it calls
 // must be inlined.
 #![allow(clippy::inline_always)]
@@ -220,8 +220,3 @@ macro_rules! wrapped_problem {
 wrapped_problem!([] Scaled<P>, Scaled::scale);
 // Every rank has its own extra state.
 wrapped_problem!([G: Group] Sharded<P, G>, |_: &Self| 1.0);
-
-/// The example of the README, run as a documentation test.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -3,13 +3,13 @@
 use burn::{
     module::{Module, Param, ParamGroup},
     nn::{BatchNorm, BatchNormConfig, Dropout, DropoutConfig, Linear, LinearConfig},
-    tensor::{Device, Distribution, Tensor},
+    tensor::{DType, Device, Distribution, Tensor},
 };
 use std::{
     cell::RefCell,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use strust::prelude::*;
+use strust::{methods::StrNewton, prelude::*};
 use strust_burn::{Optimizer, Parameters};
 
 /// Burn has one generator for all threads, and a step seeds it.
@@ -97,6 +97,44 @@ fn running_statistics_move_once_a_step() {
         let expected: Vec<f32> = mean.iter().map(|mean| share * mean).collect();
         assert!(near(&net.mean(), &expected), "after {k} steps: {:?} and not {expected:?}", net.mean());
     }
+}
+
+#[test]
+fn running_statistics_move_once_in_a_step_with_several_gradients() {
+    let (device, _alone) = device();
+    let (mut net, input) = (Net::new(&device), random([32, 4], &device));
+    let mean = numbers(input.clone().mean_dim(0));
+    let gradients = RefCell::new(0);
+    let mut optimizer = Optimizer::<Vec<f32>>::new(StrNewton::default());
+    let loss = |net: &Net| {
+        *gradients.borrow_mut() += u32::from(net.hidden.weight.val().is_require_grad());
+        net.loss(&input)
+    };
+    (net, _) = optimizer.step(net, loss).unwrap();
+    assert!(gradients.into_inner() > 1);
+    let expected: Vec<f32> = mean.iter().map(|mean| 0.1 * mean).collect();
+    assert!(near(&net.mean(), &expected), "{:?} and not {expected:?}", net.mean());
+}
+
+#[test]
+fn steps_keep_gradient_checkpointing() {
+    let (_, _alone) = device();
+    let device = Device::flex().autodiff().gradient_checkpointing();
+    let (mut net, input) = (Net::new(&device), random([32, 4], &device));
+    for _ in 0..3 {
+        (net, _) = Optimizer::auto().step(net, |net| net.loss(&input)).unwrap();
+    }
+    let own = net.hidden.weight.val().gradient_checkpointing_strategy();
+    assert_eq!(own, device.gradient_checkpointing_strategy());
+}
+
+#[test]
+fn a_loss_may_be_in_another_precision() {
+    let (device, _alone) = device();
+    let (net, input) = (Net::new(&device), random([32, 4], &device));
+    let (_, expected) = Optimizer::auto().step(net.clone(), |net| net.loss(&input)).unwrap();
+    let (_, found) = Optimizer::auto().step(net, |net| net.loss(&input).cast(DType::F64)).unwrap();
+    assert_eq!(found.to_bits(), expected.to_bits());
 }
 
 #[test]

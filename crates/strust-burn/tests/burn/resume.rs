@@ -40,8 +40,11 @@ fn resumes_with_the_same_bits<V: Place>(make: impl Fn() -> Optimizer<V>) {
 
     // The module of another process has other ids.
     let net = Net::new(&device).load_file(&module);
-    let found = all_numbers(&steps(&mut make().load(&state).unwrap(), net, &batches[10..]));
-    assert_eq!(found, expected);
+    let mut optimizer = make().load(&state).unwrap();
+    assert_eq!(optimizer.steps(), 10);
+    assert_eq!(optimizer.to_bytes().unwrap()[..], fs::read(&state).unwrap()[..], "also before the next step");
+    assert_eq!(all_numbers(&steps(&mut optimizer, net, &batches[10..])), expected);
+    assert_eq!(optimizer.steps(), 20);
     fs::remove_dir_all(folder).unwrap();
 }
 

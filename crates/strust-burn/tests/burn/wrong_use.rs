@@ -2,7 +2,7 @@
 
 use crate::models::{Net, Number, device, random};
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamGroup},
     nn::{Linear, LinearConfig},
     tensor::{DType, Tensor},
 };
@@ -80,6 +80,9 @@ fn a_module_that_changed_between_steps() {
     let fewer = LinearConfig::new(2, 2).with_bias(false).init(&device);
     let found = optimizer.step(fewer, loss).unwrap_err();
     assert!(found.to_string().contains("there were 2, and now there are 1"), "{found}");
+    let frozen = layer.clone().set_require_grad_group(ParamGroup::from_predicate("bias"), false);
+    let found = optimizer.averaged(frozen, [()], |layer, ()| drop(loss(layer))).unwrap_err();
+    assert!(matches!(found, Error::OtherModule { .. }), "{found}");
     // The run goes on with its own module, also with a batch of another size.
     let (layer, _) = optimizer.step(layer, loss).unwrap();
     optimizer.step(layer, |layer| layer.forward(random([7, 2], &device)).mean()).unwrap();

@@ -57,7 +57,7 @@ fn lines_of_code(path: &Path) -> usize {
 }
 
 /// Whoever adds code looks for something to remove. strust-burn has 1,900 of these lines.
-const MOST_LINES: usize = 86_600;
+const MOST_LINES: usize = 86_800;
 
 #[test]
 fn published_results_have_at_most_2_megabytes() {
