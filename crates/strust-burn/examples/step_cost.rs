@@ -82,6 +82,17 @@ fn measure<N: Network, V: Place>(
     Ok((median(seconds), median(adam_seconds)))
 }
 
+/// Seconds to compute a sum and to read it from the device, as each product of vectors does.
+fn reading(device: &Device) -> f64 {
+    let read = |tensor: &Tensor<1>| {
+        let begin = Instant::now();
+        let _: f64 = tensor.clone().sum().into_scalar();
+        begin.elapsed().as_secs_f64()
+    };
+    let one = Tensor::<1>::ones([1], &device.clone().inner());
+    median((0..STEPS).map(|_| read(&one)).collect())
+}
+
 fn device(name: &str) -> Result<Device, String> {
     match name {
         "cpu" => Ok(Device::flex()),
@@ -100,6 +111,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut bytes = |n: usize, below: u32| (0..n).map(|_| (random.next_u32() % below) as u8).collect();
     let images = Images { pixels: bytes(784 * 2048, 256), labels: bytes(2048, 10), shape: [1, 28, 28] };
     let data = Data::new(&images, &device);
+    println!("a sum is computed and read in {:.3} ms", 1e3 * reading(&device));
     println!(
         "{:>12} {:>10} {:>6} {:>8} {:>9} {:>9} {:>6}",
         "network", "parameters", "batch", "vectors", "auto", "Adam", "ratio"

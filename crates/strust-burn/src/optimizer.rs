@@ -46,8 +46,8 @@ const LARGE: f64 = 1_048_576.0;
 /// # Ok::<(), strust_burn::Error>(())
 /// ```
 ///
-/// The closure returns the mean loss of one batch. A step calls it twice: for the gradient, and for the trial, which
-/// records no graph. Both draw the same dropout masks, because the device's generator is seeded before each call.
+/// The closure returns the mean loss of one batch. [`Auto`] and `Str` call it twice in a step: for the gradient, and for
+/// the trial, which records no graph. All calls of a step draw the same dropout masks, because the device's generator is seeded before each call.
 /// Batch-norm's running statistics move once.
 ///
 /// The module that a step returns is the answer so far. For [`Auto`] this is an average, where no gradient was taken: see

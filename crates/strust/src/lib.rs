@@ -1,4 +1,4 @@
-//! Stochastic trust-region optimization from mini-batches: no learning rate, hard equality constraints.
+//! Stochastic trust-region optimization from mini-batches: no learning rate, hard constraints.
 //!
 //! A method proposes a step inside a radius. It judges the step by the ratio of actual to predicted reduction **on the
 //! same mini-batch**. This ratio sets the next radius. [`Str`](methods::Str) is Algorithm 1 of *Stochastic Trust-Region

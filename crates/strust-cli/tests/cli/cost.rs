@@ -56,7 +56,7 @@ fn lines_of_code(path: &Path) -> usize {
     count
 }
 
-/// Whoever adds code looks for something to remove. strust-burn has 1,900 of these lines.
+/// Whoever adds code looks for something to remove. strust-burn has 1,960 of these lines.
 const MOST_LINES: usize = 86_800;
 
 #[test]

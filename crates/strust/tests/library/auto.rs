@@ -168,3 +168,27 @@ fn the_answer_is_the_average_and_gradients_are_taken_between() {
     assert!(report.state.is_averaged() && x != z);
     assert_eq!(report.evaluations.values, report.evaluations.gradients);
 }
+
+#[test]
+fn weight_decays_of_equal_components_are_the_weight_decay() {
+    let run = |method: Auto<Vec<f64>>| {
+        let report = minimize(&mut line(1.0)).method(method).batch(20).stop(Stop::steps(200)).start(vec![0.0; 2]);
+        report.unwrap().point().clone()
+    };
+    let one = run(Auto::new(AutoConfig { weight_decay: 0.3, ..Default::default() }).unwrap());
+    let each = run(Auto::default().weight_decays(vec![0.3; 2]).unwrap());
+    let none = run(Auto::default().weight_decays(vec![0.0; 2]).unwrap());
+    assert!(one.iter().zip(&each).all(|(a, b)| (a - b).abs() < 1e-9), "{one:?} and {each:?}");
+    assert!(none[1] > one[1] + 0.1, "{none:?} and {one:?}");
+}
+
+#[test]
+fn wrong_weight_decays_are_refused() {
+    for wrong in [-0.1, f64::NAN, f64::INFINITY] {
+        let error = Auto::default().weight_decays(vec![0.0, wrong]).unwrap_err().to_string();
+        assert!(error.contains("weight_decays"), "{error}");
+    }
+    let method = Auto::default().weight_decays(vec![0.1; 3]).unwrap();
+    let error = minimize(&mut line(1.0)).method(method).batch(20).stop(Stop::steps(1)).start(vec![0.0; 2]).unwrap_err();
+    assert!(error.to_string().contains("weight decays"), "{error}");
+}
