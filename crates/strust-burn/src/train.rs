@@ -180,7 +180,7 @@ impl<V: Place, L> WithoutRate<V, L> {
         L: Fn(&M, &<M as TrainStep>::Input) -> (Tensor<1>, <M as TrainStep>::Output),
     {
         let optimizer = lock(&self.optimizer);
-        // Clones share running statistics, and the next step goes on with its own.
+        // Clones share running statistics, and the next step needs its own.
         let copy = model.valid().train();
         let batches = batches.iter().map_while(|batch| {
             let batch = batch.map_err(|error| interrupter.fail(error));

@@ -83,7 +83,7 @@ fn a_module_that_changed_between_steps() {
     let frozen = layer.clone().set_require_grad_group(ParamGroup::from_predicate("bias"), false);
     let found = optimizer.averaged(frozen, [()], |layer, ()| drop(loss(layer))).unwrap_err();
     assert!(matches!(found, Error::OtherModule { .. }), "{found}");
-    // The run goes on with its own module, also with a batch of another size.
+    // The run continues with its own module, also with a batch of another size.
     let (layer, _) = optimizer.step(layer, loss).unwrap();
     optimizer.step(layer, |layer| layer.forward(random([7, 2], &device)).mean()).unwrap();
 }
