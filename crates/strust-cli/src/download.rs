@@ -42,14 +42,12 @@ enum AttemptError {
 /// Downloads the file unless it already exists. It is written to a `.part` file and renamed when it is complete and
 /// its checksum is correct. `report` receives the number of bytes so far.
 pub fn fetch(curl: &Curl, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Result<FetchOutcome, String> {
-    let Wanted { url, path, bytes, md5 } = wanted;
-    let failed = |doing: &str, path: &Path, e| format!("cannot {doing} {}: {e}", path.display());
+    let Wanted { path, md5, .. } = wanted;
     let part = path.with_file_name(format!("{}.part", path.file_name().unwrap_or_default().to_string_lossy()));
-    let writing = |e| failed("write", &part, e);
     let mut file = loop {
         match open_plain(path) {
             Ok(mut file) => {
-                let found = checksum(&mut file).map_err(|e| failed("read", path, e))?;
+                let found = checksum(&mut file).map_err(failed("read", path))?;
                 return if found == *md5 {
                     Ok(FetchOutcome::Kept)
                 } else {
@@ -60,7 +58,7 @@ pub fn fetch(curl: &Curl, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Resul
                 };
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => return Err(failed("read", path, e)),
+            Err(e) => return Err(failed("read", path)(e)),
         }
         let file = open_part(&part)?;
         // Some file systems have no locks; the download works without one.
@@ -71,10 +69,34 @@ pub fn fetch(curl: &Curl, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Resul
             ));
         }
         // Another program may have finished this part and renamed it before this one had the lock.
-        if is_at(&file, &part).map_err(writing)? {
-            break file;
+        if is_at(&file, &part).map_err(failed("write", &part))? {
+            break Locked(file);
         }
     };
+    complete(curl, wanted, &part, &mut file.0, report)
+}
+
+/// The part of a file while this program downloads it.
+///
+/// Closing the file is not enough: a child process that another thread is starting holds a copy of it for a moment.
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Nothing is left to do if this fails: the system releases the lock when the program ends.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Downloads the rest of a file into its part, checks it and gives it its name.
+fn complete(
+    curl: &Curl,
+    wanted: &Wanted,
+    part: &Path,
+    file: &mut File,
+    report: &mut dyn FnMut(u64),
+) -> Result<FetchOutcome, String> {
+    let Wanted { url, path, bytes, md5 } = wanted;
     let manual = || {
         let path = path.display();
         format!(
@@ -82,7 +104,7 @@ pub fn fetch(curl: &Curl, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Resul
         )
     };
     let mut attempt = 0;
-    while let Err(error) = download_rest(curl, wanted, &mut file, report) {
+    while let Err(error) = download_rest(curl, wanted, file, report) {
         attempt += 1;
         let why = match error {
             AttemptError::Temporary(_) if attempt < ATTEMPTS => {
@@ -94,29 +116,33 @@ pub fn fetch(curl: &Curl, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Resul
         let saved = match file.metadata().map_or(0, |data| data.len()) {
             0 => {
                 // The file is empty, so a failure to remove it does no harm.
-                let _ = std::fs::remove_file(&part);
+                let _ = std::fs::remove_file(part);
                 String::new()
             }
             saved => format!(". {saved} of {bytes} bytes are saved; run the same command again to resume"),
         };
         return Err(format!("{url}: {why}{saved}{}", manual()));
     }
-    let found = checksum(&mut file).map_err(|e| failed("read", &part, e))?;
+    let found = checksum(file).map_err(failed("read", part))?;
     if found != *md5 {
-        std::fs::remove_file(&part).map_err(|e| failed("remove", &part, e))?;
+        std::fs::remove_file(part).map_err(failed("remove", part))?;
         return Err(format!(
             "{url}: the downloaded file has the MD5 {found:032x} instead of {md5:032x} and was deleted. Try again, or give another URL with --from{}",
             manual()
         ));
     }
-    file.sync_all().map_err(writing)?;
-    std::fs::rename(&part, path).map_err(|e| failed("write", path, e))?;
+    file.sync_all().map_err(failed("write", part))?;
+    std::fs::rename(part, path).map_err(failed("write", path))?;
     Ok(FetchOutcome::Downloaded)
+}
+
+fn failed(doing: &str, path: &Path) -> impl Fn(std::io::Error) -> String {
+    move |e| format!("cannot {doing} {}: {e}", path.display())
 }
 
 /// Opens or creates the part of a file. It must be a file of its own: a link would lead the download to another file.
 fn open_part(part: &Path) -> Result<File, String> {
-    let failed = |e| format!("cannot write {}: {e}", part.display());
+    let failed = failed("write", part);
     loop {
         let found = match part.symlink_metadata() {
             Ok(found) if !found.is_file() => {
@@ -131,7 +157,7 @@ fn open_part(part: &Path) -> Result<File, String> {
         // Another program may rename or create it at any time.
         let changed = if found { std::io::ErrorKind::NotFound } else { std::io::ErrorKind::AlreadyExists };
         match opened {
-            Ok(file) if is_at(&file, part).map_err(failed)? => return Ok(file),
+            Ok(file) if is_at(&file, part).map_err(&failed)? => return Ok(file),
             Ok(_) => {}
             Err(e) if e.kind() == changed => {}
             Err(e) => return Err(failed(e)),
