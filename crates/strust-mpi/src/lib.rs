@@ -35,7 +35,7 @@ use mpi::{
     topology::SimpleCommunicator,
     traits::{Communicator, CommunicatorCollectives, Root},
 };
-use patience::{Patience, end_all};
+use patience::{Patience, abort, end_all};
 use std::{
     fmt::Display,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -48,7 +48,7 @@ use strust::{
 };
 
 /// If all ranks have the same error, only rank 0 shall print it: its message ends the others in this time.
-const AFTER_RANK_0: Duration = Duration::from_millis(500);
+const AFTER_RANK_0: Duration = Duration::from_secs(1);
 
 /// This process as one of the ranks of `MPI_COMM_WORLD`.
 ///
@@ -96,7 +96,7 @@ impl MpiRank {
 
     /// Ends all ranks with this exit code, for a program that has said why.
     pub fn abort(&self, code: u8) -> ! {
-        self.world.abort(code.into())
+        abort(&self.world, code.into())
     }
 }
 

@@ -32,6 +32,9 @@ const LISTEN_EVERY: Duration = Duration::from_millis(20);
 /// How long the ranks that wait collect each other's messages.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
+/// How long `mpirun` may take to print what a rank has written. 0.3 s is much more than it needs on two busy cores.
+const PASSED_ON_WITHIN: Duration = Duration::from_millis(300);
+
 /// The limit on waiting, and the number of collectives so far.
 pub struct Patience {
     limit: Duration,
@@ -96,7 +99,7 @@ impl Patience {
             end_all(world, &format!("{who}: {why}. Rank {me} ends all ranks."))
         }
         std::thread::sleep(ANSWERS_WITHIN);
-        world.abort(FAILED)
+        abort(world, FAILED)
     }
 }
 
@@ -104,5 +107,11 @@ impl Patience {
 pub fn end_all(world: &SimpleCommunicator, message: &str) -> ! {
     // In one piece, because the ranks share the stream. If it cannot be written, the exit code still tells.
     let _ = std::io::stderr().write_all(format!("{message}\n").as_bytes());
-    world.abort(FAILED)
+    abort(world, FAILED)
+}
+
+/// Ends the processes of all ranks. `mpirun` then prints nothing more, so it first gets time to pass on what was written.
+pub fn abort(world: &SimpleCommunicator, code: i32) -> ! {
+    std::thread::sleep(PASSED_ON_WITHIN);
+    world.abort(code)
 }
