@@ -15,7 +15,7 @@ from .tries import REPOSITORY, Failed
 
 FUZZ = REPOSITORY / "fuzz"
 FINDINGS = FUZZ / "findings"
-# The ceiling of docs/reliability.md.
+# The ceiling of docs/evidence/reliability.md.
 LIMITS = ["-rss_limit_mb=1024", "-malloc_limit_mb=1024", "-timeout=10"]
 COVERAGE = [
     "-Cpasses=sancov-module",

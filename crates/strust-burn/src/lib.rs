@@ -8,7 +8,7 @@
 //! | [`Place`] | where the vectors are: `Vec` on the host, [`Flat`] on the device |
 #![cfg_attr(feature = "train", doc = "| [`train`] | Burn's loop over epochs, with its dashboard |")]
 //!
-//! [`Optimizer`] has an example. docs/burn.md compares it with Burn's own optimizers.
+//! [`Optimizer`] has an example. docs/guides/burn.md has more, and docs/evidence/networks.md compares it with Adam.
 
 mod constraint;
 mod error;
@@ -27,8 +27,8 @@ pub use optimizer::Optimizer;
 pub use parameters::{Parameters, Slot};
 pub use place::{Component, Place};
 
-/// The examples of docs/burn.md and the README, compiled and run as documentation tests.
+/// The examples of docs/guides/burn.md and the README, compiled and run as documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-#[doc = include_str!("../../../docs/burn.md")]
+#[doc = include_str!("../../../docs/guides/burn.md")]
 struct Pages;

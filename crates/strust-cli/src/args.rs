@@ -7,6 +7,7 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
     error::{ContextKind, ContextValue, ErrorKind},
 };
+use clap_complete::Shell;
 pub use fit::{FitArgs, LossChoice, ModelChoice, PenaltyChoice, PredictArgs};
 use std::path::PathBuf;
 use strust_lab::{
@@ -171,6 +172,17 @@ pub enum Command {
     },
     /// Measure speed on this machine
     Bench(BenchArgs),
+    /// Print the completions of a shell, to be written into the file where it looks for them
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page of the program, or of one of its commands. Packages need it, people have `--help`
+    #[command(hide = true)]
+    Man {
+        /// The command
+        name: Option<String>,
+    },
 }
 
 /// An error about an option that belongs to other commands, with a tip that names them.

@@ -14,6 +14,7 @@ mod fit_constraints;
 mod fit_fair;
 mod fit_page;
 mod inspect;
+mod manual;
 mod network;
 mod predict;
 mod predictions;
@@ -131,6 +132,8 @@ fn execute(Args { command, shared }: Args) -> u8 {
         Command::List { name } => commands::list(name.as_deref(), &shared),
         Command::Bench(args) => suites::bench(&args, &shared),
         Command::Data { set, to, from } => data::run(set, &to, from.as_deref(), &shared),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { name } => manual::page(name.as_deref()),
     };
     let (why, code) = match outcome {
         Ok(()) | Err(CommandFailure::Quiet) => return 0,

@@ -19,7 +19,7 @@ use strust::{
     saved::Saved,
 };
 
-/// Steps of the end at most: about twice as many as the hardest problem in docs/constraints.md needs.
+/// Steps of the end at most: about twice as many as the hardest problem in docs/evidence/constraints.md needs.
 const STEPS: u64 = 100;
 
 /// The rows as `strust.constraints` describes them.

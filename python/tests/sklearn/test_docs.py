@@ -1,4 +1,4 @@
-"""The examples of docs/python-sklearn.md."""
+"""The examples of docs/guides/sklearn.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-DOCS = Path(__file__).parents[3] / "docs" / "python-sklearn.md"
+DOCS = Path(__file__).parents[3] / "docs" / "guides" / "sklearn.md"
 
 
 def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The recipes of docs/python-torch.md, where the packages are installed."""
+"""The recipes of docs/guides/pytorch*.md, where the packages are installed."""
 
 import os
 import re
@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 import torch
 
-DOCS = Path(__file__).parents[3] / "docs" / "python-torch.md"
+PAGES = sorted((Path(__file__).parents[3] / "docs" / "guides").glob("pytorch*.md"))
 
 
 def recipes() -> dict[str, str]:
-    """The Python blocks by the heading above them."""
-    if not DOCS.exists():
-        return {}
+    """The Python blocks by the heading above them. No two headings are the same."""
     found: dict[str, str] = {}
-    for section in re.split(r"^## ", DOCS.read_text(encoding="utf-8"), flags=re.MULTILINE):
-        heading = section.splitlines()[0].strip("# ")
-        blocks = re.findall(r"^```python\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)
-        if blocks:
-            found[heading] = "\n".join(blocks)
+    for page in PAGES:
+        for section in re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE):
+            heading = section.splitlines()[0].strip("# ")
+            blocks = re.findall(r"^```python\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)
+            if blocks:
+                assert heading not in found, f"{page} repeats the heading {heading}"
+                found[heading] = "\n".join(blocks)
     return found
 
 

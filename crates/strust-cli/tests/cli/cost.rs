@@ -23,11 +23,12 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// One of them is the library in the browser, and three write completions and manual pages.
 #[test]
-fn the_lock_file_has_at_most_220_packages() {
+fn the_lock_file_has_at_most_224_packages() {
     let lock = std::fs::read_to_string(root().join("Cargo.lock")).unwrap();
     let packages = lock.matches("[[package]]").count();
-    assert!((100..=220).contains(&packages), "{packages} packages");
+    assert!((100..=224).contains(&packages), "{packages} packages");
 }
 
 #[test]
@@ -56,8 +57,8 @@ fn lines_of_code(path: &Path) -> usize {
     count
 }
 
-/// Whoever adds code looks for something to remove. strust-burn has 1,960 of these lines.
-const MOST_LINES: usize = 86_800;
+/// Whoever adds code looks for something to remove. strust-burn has 1,960 of these lines, strust-live 160.
+const MOST_LINES: usize = 87_000;
 
 #[test]
 fn published_results_have_at_most_2_megabytes() {

@@ -82,7 +82,8 @@ fn the_docs_list_exactly_the_direct_dependencies() {
         }
     }
     let docs =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dependencies.md")).unwrap();
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/contributing/dependencies.md"))
+            .unwrap();
     let recorded: BTreeSet<String> = docs
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(name, _)| name.to_string()))
@@ -115,6 +116,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "strust-suites",
     "strust-cli",
     "strust-python",
+    "strust-live",
 ];
 
 #[test]
@@ -133,14 +135,55 @@ fn no_modules_depend_on_each_other_in_a_circle() {
 /// The Markdown files that people read, with their text.
 fn pages() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let mut pages: Vec<_> = docs.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect();
+    let (mut pages, mut folders) = (Vec::new(), vec![root.join("docs")]);
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() && !path.ends_with("results") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "md") {
+                pages.push(path);
+            }
+        }
+    }
     pages.extend(
         ["README.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"]
             .map(|name| root.join(name)),
     );
-    assert!(pages.len() > 8, "{pages:?}");
+    assert!(pages.len() > 30, "{pages:?}");
     pages.into_iter().map(|path| (path.display().to_string(), std::fs::read_to_string(&path).unwrap())).collect()
+}
+
+/// The pages of the site that people wrote: without the table of contents and what commands generate.
+fn written_pages() -> Vec<(String, String)> {
+    let written = |(path, text): &(String, String)| {
+        path.contains("/docs/") && !path.ends_with("SUMMARY.md") && !text.contains("<!-- strust:generated -->")
+    };
+    pages().into_iter().filter(written).collect()
+}
+
+#[test]
+fn every_page_of_the_site_is_in_its_contents_and_begins_with_what_the_reader_can_do() {
+    let contents =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/SUMMARY.md")).unwrap();
+    let mut wrong = Vec::new();
+    for (path, text) in written_pages() {
+        let name = path.split("/docs/").last().unwrap();
+        let first = text.lines().skip(1).find(|line| !line.is_empty()).unwrap_or_default();
+        if !contents.contains(&format!("({name})"))
+            || !text.starts_with("# ")
+            || !first.starts_with("After this page you")
+        {
+            wrong.push(path);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_site_can_be_read_in_a_day() {
+    let words_of = |text: &str| text.split_whitespace().filter(|word| *word != "|").count();
+    let words: usize = written_pages().iter().map(|(_, text)| words_of(text)).sum();
+    assert!((10_000..=30_000).contains(&words), "{words} words");
 }
 
 #[test]
@@ -163,7 +206,7 @@ fn markdown_is_wrapped_at_120_columns() {
 
 #[test]
 fn the_readme_has_at_most_900_words() {
-    let (_, readme) = pages().into_iter().find(|(path, _)| path.ends_with("README.md")).unwrap();
+    let (_, readme) = pages().into_iter().find(|(path, _)| path.ends_with("../README.md")).unwrap();
     let words = readme.split_whitespace().count();
     assert!(words <= 900, "{words} words");
 }

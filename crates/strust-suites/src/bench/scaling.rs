@@ -116,7 +116,7 @@ pub struct StepCosts {
 const NUMBER: f64 = 8.0;
 
 impl StepCosts {
-    /// The sums of a step with one gradient and one trial of a point of d components: see docs/cluster.md.
+    /// The sums of a step with one gradient and one trial of a point of d components: see docs/guides/cluster.md.
     pub fn sums_of_a_step(dimension: usize) -> Vec<f64> {
         [dimension + 4, 4, 2].map(|numbers| NUMBER * numbers as f64).to_vec()
     }

@@ -15,7 +15,7 @@ macro_rules! constants {
     };
 }
 
-// These are not settings. docs/auto.md shows what each of them changes.
+// These are not settings. docs/how/auto.md shows what each of them changes.
 constants! {
     /// The decrease of f that the linear model of the first step promises, relative to |f|. Nothing is known yet about
     /// lengths. A step that is too short grows by [`GROWTH`] each time; one that is too long is rejected.

@@ -82,7 +82,7 @@ pub struct RankAnswer {
     /// The collectives of the timed steps, and the numbers given to them.
     pub collectives: u64,
     pub numbers: u64,
-    /// What the formula in docs/cluster.md states for these steps.
+    /// What the formula in docs/guides/cluster.md states for these steps.
     pub expected_collectives: u64,
     pub expected_numbers: u64,
 }

@@ -40,7 +40,7 @@ use crate::{
 /// ```
 ///
 /// J̄ is independent of the sample, so e and K have no bias. Means are over the last quarter of the values. All of it is
-/// free of the units of f, of each row and of x. docs/constraints.md explains each line. A step costs a value of each row
+/// free of the units of f, of each row and of x. docs/how/expectation.md explains each line. A step costs a value of each row
 /// on its groups; a row that is near its bound or has a multiplier costs a gradient in place of this value, and a value at
 /// the trial.
 ///

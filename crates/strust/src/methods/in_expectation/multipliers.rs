@@ -5,7 +5,7 @@ use crate::{
     vector::{Elementwise, Vector},
 };
 
-// These are not settings. docs/constraints.md has the reasons.
+// These are not settings. docs/how/expectation.md has the reasons.
 /// Means are over about the last quarter of the values: 1 over this.
 const QUARTER: f64 = 4.0;
 /// The integral's share of the gain, in multiples of ρ: with it, the loop is critically damped.

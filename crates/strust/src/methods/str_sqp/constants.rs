@@ -1,4 +1,4 @@
-//! All constants of STR-SQP. None has a unit. docs/constraints.md shows what happens if one is three times as large or as
+//! All constants of STR-SQP. None has a unit. docs/evidence/constraints.md shows what happens if one is three times as large or as
 //! small.
 
 /// A share that counts as small. A trial is accepted above this ratio of the actual to the predicted reduction. Inner
