@@ -5,8 +5,8 @@
     pip install torch scikit-learn pandas fairlearn humancompatible-train target/wheels/strust-*.whl
     scripts/fairness-reference.py DIR [--only NAME,...] [--parts scores,rates] [--seeds N] [--epochs N]
 
-DIR has adult-train.csv.xz, adult-test.csv.xz, compas.csv.xz and german.csv.xz; sets that are missing are skipped. Every
-third row is held out where there is no file for it. Inputs are standardized, words become one column each.
+DIR has adult-train.csv.xz, adult-test.csv.xz, compas.csv.xz, german.csv.xz and, for `rates` only, census-train.csv.xz and
+census-test.csv.xz; sets that are missing are skipped. Every third row is held out where there is no file for it. Inputs are standardized, words become one column each.
 
 `scores`: logistic regression with an intercept and the regularizer 0.0005‖x‖², such that the mean probabilities of two
 groups differ by at most 0.02. All programs see the same mini-batches of 128 rows, in which both groups have their
@@ -40,6 +40,7 @@ RIDGE = 1e-3
 SETS = (
     ("Adult, sex", "adult-train", "adult-test", "income", ">50K", "sex", ("Female", "Male")),
     ("COMPAS, race", "compas", None, "two_year_recid", "1", "race", ("African-American", "Caucasian")),
+    ("KDD Census, sex", "census-train", "census-test", "income", "50000+", "c13", ("Female", "Male")),
     ("German credit, age", "german", None, "credit", "1", "a13", ("up to 25", "above 25")),
 )
 
@@ -286,7 +287,9 @@ def main():
         raise SystemExit(f"no data set in {given.data}: give the folder that has adult-train.csv.xz and others")
     if "scores" in given.parts:
         heads = ["set", "method", "f − f*", "violation, training", "held out", "settings tried", "seconds"]
-        show(heads, (line for rows in found for line in scores(rows, given.epochs, given.seeds)))
+        # The settings that are tried would take hours on KDD Census.
+        small = [rows for rows in found if len(rows.x[0]) < 100_000]
+        show(heads, (line for rows in small for line in scores(rows, given.epochs, given.seeds)))
     if "rates" in given.parts:
         heads = ["set", "program", "accuracy, training", "difference", "accuracy, held out", "difference", "seconds"]
         show(heads, (line for rows in found for line in rates(rows, given.strust)))
