@@ -131,6 +131,11 @@ impl AutoConfig {
 }
 
 impl<V: Elementwise> Auto<V> {
+    /// The largest weight decay of a component.
+    pub(super) fn largest_decay(&self) -> f64 {
+        let own = |decays: &V| decays.components().into_iter().fold(0.0, f64::max);
+        self.decays.as_ref().map_or(self.config.weight_decay, own)
+    }
     /// metric ← D of the last accepted step. Returns false if there is none.
     pub(super) fn set_metric(&self, metric: &mut V, state: &AutoState<V>) -> bool {
         let accepted = state.learned.accepted;

@@ -249,23 +249,114 @@ impl<F: Objective> strust::objective::ObjectiveWrapper for Tallied<F> {
 #[test]
 fn scales_of_f_of_a_row_and_of_x_change_no_bit() {
     let data = Applicants::new(8, 800, &[0.6, 0.9]);
-    let run = |of_f: f64, of_rows: f64, of_x: f64| {
+    let run = |of_f: f64, of_rows: [f64; 3], of_x: f64| {
         let mut f = Scaled::new(data.loss(of_x), of_f);
-        let epsilon = 0.02 * of_rows;
         let all = Members::all(data.len());
-        let gap = |k: usize| MeanRow::difference(&data.group(k), &all).between(-epsilon, epsilon);
-        let rows = vec![gap(0), gap(1), MeanRow::mean(&all).equal_to(0.4 * of_rows)];
-        let mut method = InExpectation::new(Expectation::new(data.score(of_x, of_rows), rows).unwrap());
+        let gap = |k: usize, of: f64| {
+            MeanRow::weighted(of, &data.group(k)).plus(-of, &all).between(-0.02 * of, 0.02 * of)
+        };
+        let mean = MeanRow::weighted(of_rows[2], &all).equal_to(0.4 * of_rows[2]);
+        let rows = vec![gap(0, of_rows[0]), gap(1, of_rows[1]), mean];
+        let mut method = InExpectation::new(Expectation::new(data.score(of_x, 1.0), rows).unwrap());
         let run = minimize(&mut f).method(&mut method).batch(40).stop(Stop::epochs(8));
         let report = run.start(normals(1, 6).iter().map(|x| x * of_x).collect()).unwrap();
         let x: Vec<f64> = report.point().iter().map(|x| x / of_x).collect();
-        (bits(&x), report.state.multipliers().iter().map(|y| (y * of_rows / of_f).to_bits()).collect::<Vec<_>>())
+        let multipliers = report.state.multipliers();
+        (bits(&x), multipliers.iter().zip(of_rows).map(|(y, of)| (y * of / of_f).to_bits()).collect::<Vec<_>>())
     };
-    let plain = run(1.0, 1.0, 1.0);
+    let one = [1.0; 3];
+    let plain = run(1.0, one, 1.0);
     let far = 2.0_f64.powi(20);
-    for (f, rows, x) in [(far, 1.0, 1.0), (1.0, far, 1.0), (1.0, 1.0, far), (1.0 / far, far, 1.0 / far)] {
-        assert_eq!(run(f, rows, x), plain, "f × {f:e}, rows × {rows:e}, x × {x:e}");
+    let rows = [far, 1.0, far.recip()];
+    for (f, rows, x) in [(far, one, 1.0), (1.0, rows, 1.0), (1.0, one, far), (1.0 / far, rows, 1.0 / far)] {
+        assert_eq!(run(f, rows, x), plain, "f × {f:e}, rows × {rows:?}, x × {x:e}");
     }
+}
+
+/// ½‖x − start‖² from its minimum, with noise of this size in each term's gradient, under rows over all terms.
+fn pushed_out(
+    start: &[f64],
+    noise: f64,
+    rows: impl Fn(&Members) -> Vec<MeanRow>,
+    scores: &'static [[f64; 2]],
+) -> (Vec<f64>, Vec<MeasuredRow>) {
+    let n = 100 * scores.len();
+    let from = start.to_vec();
+    let mut f = from_terms(n, move |i, x: &Vec<f64>, g: &mut Vec<f64>| {
+        // The noise of two successive terms cancels.
+        let tilt = noise * if i % 2 == 0 { 1.0 } else { -1.0 };
+        (0..x.len()).for_each(|j| g[j] += x[j] - from[j] + tilt);
+        (0..x.len()).map(|j| 0.5 * (x[j] - from[j]).powi(2) + tilt * (x[j] - from[j])).sum()
+    });
+    // Term i has the score number i modulo their count.
+    let score = from_terms(n, move |i, x: &Vec<f64>, g: &mut Vec<f64>| {
+        let slope = scores[i % scores.len()];
+        (g[0], g[1]) = (g[0] + slope[0], g[1] + slope[1]);
+        slope[0] * x[0] + slope[1] * x[1]
+    });
+    let mut method = InExpectation::new(Expectation::new(score, rows(&Members::all(n))).unwrap());
+    let run = minimize(&mut f).method(&mut method).batch(20).stop(Stop::epochs(200));
+    let report = run.start(start.to_vec()).unwrap();
+    (report.point().clone(), method.rows().measure(report.point()))
+}
+
+#[test]
+fn a_row_is_reached_from_a_start_where_f_does_not_pull() {
+    let (x, rows) = pushed_out(&[2.0, 3.0], 0.0, |all| vec![MeanRow::mean(all).equal_to(10.0)], &[[1.0, 1.0]]);
+    assert!((rows[0].value - 10.0).abs() < 0.05 && distance(&x, &vec![4.5, 5.5]) < 0.05, "{x:?} {rows:?}");
+}
+
+#[test]
+fn rows_that_are_nearly_dependent_and_have_different_units_are_reached() {
+    // Slopes (1, 0) and 1000·(1, 0.3): the multipliers are −12 and 0.01.
+    let rows = |all: &Members| {
+        let n = 200;
+        let (first, second) = (Members::new(n, |i| i % 2 == 0), Members::new(n, |i| i % 2 == 1));
+        assert!(all.contains(n - 1));
+        vec![MeanRow::mean(&first).equal_to(1.0), MeanRow::mean(&second).equal_to(0.0)]
+    };
+    let (x, rows) = pushed_out(&[0.0, 0.0], 0.3, rows, &[[1.0, 0.0], [1000.0, 300.0]]);
+    let error = (rows[0].value - 1.0).abs().max(rows[1].value.abs() / 1000.0);
+    assert!(error < 0.05, "{x:?} {rows:?}");
+}
+
+#[test]
+fn a_slope_that_is_not_finite_once_does_not_switch_its_row_off() {
+    let mut calls = 0;
+    let mut f = from_terms(40, |_, x: &Vec<f64>, g: &mut Vec<f64>| {
+        g[0] += x[0] - 3.0;
+        0.5 * (x[0] - 3.0).powi(2)
+    });
+    let score = from_fn(40, move |x: &Vec<f64>, _: &Sample, g: Option<&mut Vec<f64>>| {
+        if let Some(g) = g {
+            calls += 1;
+            g[0] += if calls == 2 { f64::NAN } else { 1.0 }; // the first one is measured at the start
+        }
+        x[0]
+    });
+    let row = MeanRow::mean(&Members::all(40)).at_most(1.0);
+    let mut method = InExpectation::new(Expectation::new(score, vec![row]).unwrap());
+    let report = minimize(&mut f).method(&mut method).batch(10).stop(Stop::epochs(50)).start(vec![0.0]).unwrap();
+    assert!((report.point()[0] - 1.0).abs() < 0.05, "{:?}", report.point());
+}
+
+#[test]
+fn a_state_of_other_rows_and_weight_decay_at_the_end_are_errors() {
+    let data = Applicants::new(14, 200, &[0.5]);
+    let method = |rows| InExpectation::new(Expectation::new(data.score(1.0, 1.0), rows).unwrap());
+    let all = Members::all(data.len());
+    let row = || MeanRow::mean(&all).at_most(0.4);
+    let mut f = data.loss(1.0);
+    let mut one = method(vec![row()]);
+    let report = minimize(&mut f).method(&mut one).stop(Stop::epochs(1)).start(vec![0.0; 6]).unwrap();
+    let mut state = report.state;
+    let message = method(vec![row(), row()]).step(&mut f, &mut state, &Sample::range(0..10)).unwrap_err().to_string();
+    assert_eq!(message, "in-expectation: `rows` is 2, but must be 1, as the state has");
+    let decay = Auto::new(AutoConfig { weight_decay: 0.1, ..AutoConfig::default() }).unwrap();
+    let mut method = InExpectation::around(decay, Expectation::new(data.score(1.0, 1.0), vec![row()]).unwrap());
+    let report = minimize(&mut f).method(&mut method).stop(Stop::epochs(1)).start(vec![0.0; 6]).unwrap();
+    let message = method.finish(&mut f, &report.state, 10).unwrap_err().to_string();
+    assert!(message.contains("`weight_decay` is 0.1"), "{message}");
 }
 
 #[test]
@@ -307,7 +398,8 @@ fn the_multipliers_follow_the_true_rate_and_the_end_keeps_it() {
         let before = method.rows().measure(report.point())[0];
         assert!(before.violation() < 0.03 && (before.value - before.smooth).abs() > 1e-3, "{before:?}");
         let end = method.finish(&mut f, &report.state, 100).unwrap().rows[0];
-        assert!(end.violation() < 0.03, "{end:?}");
+        // A group has 1200 rows or more, so this is one or two of them.
+        assert!(end.violation() < 2e-3, "{end:?}");
     }
 }
 

@@ -327,3 +327,31 @@ fn a_run_that_changes_to_the_full_sum_resumes_bit_for_bit() {
         assert_eq!(run(Some(cut)).0, expected, "resumed before step {cut}");
     }
 }
+
+#[test]
+fn a_start_where_the_gradient_is_0_and_a_row_is_violated_is_not_the_end() {
+    for unit in [1e-6, 1.0, 1e6] {
+        // The point of the plane nearest to (2, 3), from there.
+        let mut f = from_terms(1, |_, x: &Vec<f64>, g: &mut Vec<f64>| {
+            (g[0], g[1]) = (g[0] + unit * (x[0] - 2.0), g[1] + unit * (x[1] - 3.0));
+            0.5 * unit * ((x[0] - 2.0).powi(2) + (x[1] - 3.0).powi(2))
+        });
+        let plane = Affine::new(vec![vec![1.0, 1.0]], vec![10.0]).unwrap();
+        let method = StrSqp::new(StrSqpConfig::default(), plane).unwrap();
+        let report = minimize(&mut f).method(method).full_batch().start(vec![2.0, 3.0]).unwrap();
+        assert!(report.reason.converged() && report.steps < 20, "× {unit}: {report:?}");
+        assert!((report.point()[0] - 4.5).abs() < 1e-6, "× {unit}: {:?}", report.point());
+    }
+    // Any point of the ball, and of the paraboloid.
+    let mut nothing = from_terms(1, |_, _: &Vec<f64>, _: &mut Vec<f64>| 0.0);
+    let curve = constraint_from_fn(
+        1,
+        |x, c| c[0] = x[1] - x[0] * x[0] - 1.0,
+        |x, v, out| out[0] = v[1] - 2.0 * x[0] * v[0],
+        |x, y, out| (out[0], out[1]) = (out[0] - 2.0 * x[0] * y[0], out[1] + y[0]),
+    );
+    let rows = both(at_most(Sphere::new(2.0).unwrap()), curve).unwrap();
+    let method = StrSqp::new(StrSqpConfig::default(), rows).unwrap();
+    let report = minimize(&mut nothing).method(method).full_batch().start(vec![5.0, -4.0]).unwrap();
+    assert!(report.reason.converged() && report.last.constraint_norm < 1e-8, "{report:?}");
+}

@@ -265,6 +265,11 @@ class ConstrainedAuto(Auto):
         accepted, size, loss, length, force, *rest = found
         is_accepted, self._accepted = accepted > self._accepted, accepted
         is_finite = math.isfinite(loss + length) and not any(map(math.isinf, self._values))
+        if is_finite and length == 0.0 and force == 0.0:
+            for row, value in zip(self._multipliers.rows, self._values, strict=True):
+                if not math.isnan(value):
+                    row.pull(value)
+            self._rest.copy_(torch.tensor(self._multipliers.numbers(), dtype=kind))
         if not (accepted > 0.0 and is_finite and length > 0.0):
             return
         count = len(self._slopes)

@@ -7,8 +7,10 @@ reasons. The numbers live on the host.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
+
+import torch
 
 INTEGRAL = 0.25
 """The integral's share of the gain, in multiples of ρ: with it, the loop is critically damped."""
@@ -23,6 +25,11 @@ QUARTER = 4.0
 def share(count: float) -> float:
     """The weight of the n-th value in such a mean."""
     return QUARTER / (count + QUARTER - 1.0)
+
+
+def error(count: float) -> float:
+    """The relative error of a mean of so many products of noisy slopes."""
+    return min(math.sqrt(QUARTER / count), 1.0) if count > 0.0 else 1.0
 
 
 class RecentMean:
@@ -71,16 +78,24 @@ class Row:
 
     def in_batch(self, multiplier: float, steps: float) -> float:
         """A multiplier in a batch that knows the row, which stands for all between it and the last such one."""
-        return multiplier * steps / self.known if multiplier != 0.0 else 0.0
+        return multiplier * steps / self.known if multiplier != 0.0 and self.known > 0.0 else multiplier
 
     def own_product(self, own: int) -> float:
         """J·D⁻¹J without the noise of J, but at least its error: few products of noisy slopes may be 0 in the mean."""
         product = self.products[own]
-        error = min(math.sqrt(QUARTER / product.count), 1.0) if product.count > 0.0 else 1.0
-        return max(product.mean, self.square.mean * error)
+        return max(product.mean, self.square.mean * error(product.count))
 
-    def control(self, curvature: float, force: RecentMean, size: float) -> None:
-        """Sets μ and λ. `curvature` is the change of c for a multiplier 1, in multiples of the step size a."""
+    def pull(self, value: float) -> None:
+        """Pulls x towards the row where the loss does not pull at all, so that it shows neither a metric nor a scale."""
+        self.value = value
+        self.next = float(value > self.upper) - float(value < self.lower)
+
+    def control(self, curvature: float, force: RecentMean, size: float, most: float) -> None:
+        """Sets μ and λ.
+
+        `curvature` is the change of c for a multiplier 1, in multiples of the step size a; `most` is the square of the
+        largest multiplier that balances the loss.
+        """
         share = self.known / force.count
         moved = size * curvature / share
         if not 0.0 < moved < math.inf:
@@ -89,7 +104,8 @@ class Row:
         ratio = 0.0 if noise == 0.0 else noise / walk if walk > 0.0 else math.inf
         # ρ is the steady gain of a Kalman filter of a walk with steps w that is seen with noise s.
         rho = 2.0 / (1.0 + math.sqrt(1.0 + ratio))
-        most = MOST * math.sqrt(force.mean / curvature)
+        # Without a force there is nothing to balance.
+        most = MOST * math.sqrt(most) if most > 0.0 else math.inf
         gains = (rho / moved, INTEGRAL * rho * rho / moved)
         self.next, self.multiplier = (max(-most, min(self._toward(gain), most)) for gain in gains)
         self.mean.learn(self.next)
@@ -169,7 +185,6 @@ class Multipliers:
 
     def learn(self, m: Measured) -> None:
         """Learns from a step, and sets the multipliers of the next one."""
-        self.force.learn(m.force)
         # The force that the multipliers without their last corrections leave.
         memories = [self.rows[j].in_batch(self.rows[j].multiplier, self.force.count) for j in m.slopes]
         for i, row in enumerate(self.rows):
@@ -183,6 +198,7 @@ class Multipliers:
                     row.products[j].learn(product)
         for j, square in zip(m.slopes, m.squares, strict=True):
             self.rows[j].square.learn(square)
+        self.force.learn(m.force)
         known = [i for i, value in enumerate(m.values) if not math.isnan(value)]
         for i in known:
             row, value = self.rows[i], m.values[i]
@@ -197,9 +213,37 @@ class Multipliers:
             row.value, row.predicted = value, value + after
             row.known += 1.0
             row.slopes += i in m.slopes
-        # Rows push each other: the sum over those in play bounds the largest eigenvalue of the products (Gershgorin).
-        in_play = [row.is_in_play for row in self.rows]
+        own = [row.own_product(i) for i, row in enumerate(self.rows)]
+        in_play = [i for i, row in enumerate(self.rows) if own[i] > 0.0 and row.is_in_play]
+
+        def cosine(i: int, j: int) -> float:
+            """In units in which each own product is 1."""
+            return self.rows[i].products[j].mean / (math.sqrt(own[i]) * math.sqrt(own[j]))
+
+        longest = dict(zip(in_play, self._inverse_diagonal(in_play, cosine), strict=True))
         for i in known:
-            row = self.rows[i]
-            others = sum(abs(p.mean) for j, p in enumerate(row.products) if j != i and in_play[j])
-            row.control(row.own_product(i) + others, self.force, m.size)
+            if own[i] > 0.0:
+                # Rows push each other: the sum bounds the largest eigenvalue (Gershgorin).
+                pushes = 1.0 + sum(abs(cosine(i, j)) for j in in_play if j != i)
+                most = self.force.mean / own[i] * longest.get(i, 1.0)
+                self.rows[i].control(own[i] * pushes, self.force, m.size, most)
+
+    def _inverse_diagonal(self, rows: list[int], cosine: Callable[[int, int], float]) -> list[float]:
+        """The diagonal of the inverse of the cosines, of which each is known with an error.
+
+        It is 1 for a row that is orthogonal to the others, and large for one that they nearly span.
+        """
+        if not rows:
+            return []
+        ridge = max(error(self.rows[i].products[i].count) for i in rows)
+        matrix = torch.eye(len(rows), dtype=torch.float64)
+        for a, i in enumerate(rows):
+            for b, j in enumerate(rows):
+                if a != b:
+                    matrix[a, b] = max(-1.0, min(0.5 * (cosine(i, j) + cosine(j, i)), 1.0)) / (1.0 + ridge)
+        factor, failed = torch.linalg.cholesky_ex(matrix)
+        most = 1.0 + 1.0 / ridge
+        if failed:
+            return [most] * len(rows)
+        found: list[float] = torch.cholesky_inverse(factor).diagonal().tolist()
+        return [max(1.0, min(value, most)) for value in found]

@@ -2,6 +2,7 @@
 
 use crate::{
     Error,
+    config::out_of_range,
     constraints::{Constraint, both},
     methods::{Auto, AutoState, Certificate, Measurement, Method, State, StrSqp, StrSqpConfig, StrSqpState},
     objective::Objective,
@@ -43,12 +44,17 @@ pub trait InnerMethod<V: Elementwise> {
 }
 
 /// Minimizes f on all terms under exact constraints, from x.
-fn solve<F, C>(f: &mut F, constraint: C, x: F::Point, steps: u64) -> Result<(StrSqpState<F::Point>, Certificate), Error>
+fn solve<F, C>(
+    f: &mut F,
+    (config, constraint): (StrSqpConfig, C),
+    x: F::Point,
+    steps: u64,
+) -> Result<(StrSqpState<F::Point>, Certificate), Error>
 where
     F: Objective,
     C: Constraint<Point = F::Point>,
 {
-    let mut method = StrSqp::new(StrSqpConfig::default(), constraint)?;
+    let mut method = StrSqp::new(config, constraint)?;
     let mut state = method.init(f, x)?;
     let all = Sample::all(f.terms());
     while state.steps() < steps && state.settled().is_none() {
@@ -98,7 +104,11 @@ impl<V: Elementwise> InnerMethod<V> for Auto<V> {
         F: Objective<Point = V>,
         C: Constraint<Point = V>,
     {
-        solve(f, rows, x, steps)
+        if self.largest_decay() > 0.0 {
+            let why = "0: the steps on all terms have no decay, so they would undo it";
+            return Err(out_of_range("in-expectation", "weight_decay", self.largest_decay(), why));
+        }
+        solve(f, (StrSqpConfig::default(), rows), x, steps)
     }
 }
 
@@ -126,6 +136,6 @@ impl<V: Elementwise, D: Constraint<Point = V>> InnerMethod<V> for StrSqp<D> {
         F: Objective<Point = V>,
         C: Constraint<Point = V>,
     {
-        solve(f, both(self.constraint(), rows)?, x, steps)
+        solve(f, (self.config(), both(self.constraint(), rows)?), x, steps)
     }
 }

@@ -31,12 +31,13 @@ use crate::{
 ///
 /// ```text
 /// e = c(y) + J̄(z' − y)                 c at z', after the step; J̄ is the mean of the slopes J before this sample
-/// K = Σⱼ |mean of J̄·aD⁻¹Jⱼ|/q          how far a multiplier of 1 moves c in a step
+/// P = mean of J̄·D⁻¹J;   Rᵢⱼ = Pᵢⱼ/√(PᵢᵢPⱼⱼ)
+/// K = a·Pᵢᵢ·Σⱼ |Rᵢⱼ|/q                 how far a multiplier of 1 moves c in a step
 /// d = c(y) + J̄(z − y) − e_last;   s² = mean of ½d²;   m = mean of d
-/// w² = mean of (J̄·aD⁻¹(g + Jᵀλ))²/q
+/// w² = a²·mean of (J̄·D⁻¹(g + Jᵀλ))²/q
 /// ρ = 2/(1 + √(1 + 4s²/w²))            the gain of a Kalman filter for steps w that are seen with noise s
 /// μ = λ + ρ·(violation of e + m)/K;   λ ← λ + ¼ρ²·(violation of e + m)/K
-/// |μ|, |λ| ≤ 3√(mean of g·aD⁻¹g/K)
+/// |μ|, |λ| ≤ 3√(mean of g·D⁻¹g·(R⁻¹)ᵢᵢ/Pᵢᵢ)
 /// ```
 ///
 /// J̄ is independent of the sample, so e and K have no bias. Means are over the last quarter of the values. All of it is
@@ -98,23 +99,47 @@ where
     /// Puts the answer of a run on the rows, by at most so many steps of [`StrSqp`](super::StrSqp) on all terms, and
     /// certifies it. It ends earlier with a verdict such as converged or infeasible. Each step costs a pass or two.
     ///
-    /// If the rows have a true rate, its steps keep the smooth rows, shifted by the difference of both at the answer of the
-    /// run. The result has both.
+    /// If the rows have a true rate, the steps keep the smooth rows, shifted by the difference of both at the point where they
+    /// begin. They begin again until the rates satisfy their bounds, at most ten times, and the result is the one that comes
+    /// closest. It has both.
     pub fn finish<F: Objective<Point = S::Point>>(
         &mut self,
         f: &mut F,
         state: &InExpectationState<I::State, S::Point>,
         steps: u64,
     ) -> Result<ExpectationEnd<S::Point>, Error> {
-        let x = state.point().clone();
-        let before = self.rows.measure(&x);
-        let shifts: Vec<f64> = before.iter().map(|row| row.smooth - row.value).collect();
-        let rows = OnAllTerms::<S, T, _>::new(&mut self.rows, &shifts);
-        let (state, certificate) = self.inner.solve(f, rows, x, steps)?;
-        let rows = self.rows.measure(&state.x);
-        Ok(ExpectationEnd { state, certificate, rows })
+        let (mut rows, mut left, mut best) = (self.rows.measure(state.point()), steps, None::<ExpectationEnd<_>>);
+        for _ in 0..ROUNDS {
+            let x = best.as_ref().map_or(state.point(), |end| end.state.point()).clone();
+            let shifts: Vec<f64> = rows.iter().map(|row| row.smooth - row.value).collect();
+            let shifted = OnAllTerms::<S, T, _>::new(&mut self.rows, &shifts);
+            let (state, certificate) = self.inner.solve(f, shifted, x, left)?;
+            rows = self.rows.measure(&state.x);
+            left = left.saturating_sub(state.steps());
+            let end = ExpectationEnd { state, certificate, rows: rows.clone() };
+            let violation = end.violation();
+            let is_settled = shifts.iter().all(|shift| *shift == 0.0) || violation == 0.0 || left == 0;
+            if best.as_ref().is_none_or(|best| violation < best.violation()) {
+                best = Some(end);
+            }
+            if is_settled {
+                break;
+            }
+        }
+        Ok(best.expect("there was a round"))
+    }
+    /// A state may come from other rows.
+    fn check_rows<J>(&self, state: &InExpectationState<J, S::Point>) -> Result<(), Error> {
+        if state.rows.len() == self.rows.len() {
+            return Ok(());
+        }
+        let allowed = format!("{}, as the state has", state.rows.len());
+        Err(out_of_range("in-expectation", "rows", self.rows.len(), allowed))
     }
 }
+
+/// Rounds of the end at most, in which smooth rows follow a true rate.
+const ROUNDS: usize = 10;
 
 /// The end of a run: [`InExpectation::finish`].
 #[derive(Debug, Clone)]
@@ -126,6 +151,14 @@ pub struct ExpectationEnd<V> {
     pub certificate: Certificate,
     /// The rows on all terms.
     pub rows: Vec<MeasuredRow>,
+}
+
+impl<V> ExpectationEnd<V> {
+    /// The largest violation of a row, by its true rate if it has one.
+    #[must_use]
+    pub fn violation(&self) -> f64 {
+        self.rows.iter().map(MeasuredRow::violation).fold(0.0, f64::max)
+    }
 }
 
 /// State of [`InExpectation`].
@@ -224,6 +257,7 @@ where
         })
     }
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
+        self.check_rows(state)?;
         let Self { rows, inner, seen } = self;
         let seen = seen.get_or_insert_with(|| SeenParts::new(state.inner.point(), rows.len()));
         let multipliers: Vec<f64> = state.rows.iter().map(|row| row.force(state.force.count)).collect();
@@ -234,7 +268,10 @@ where
         let record = inner.step(&mut phi, &mut state.inner, sample)?;
 
         let SeenParts { value, gradient, rows: values, slopes, point, ahead, scratch: [scratch, metric] } = seen;
-        let is_finite = value.is_finite() && values.iter().flatten().all(|value| value.is_finite());
+        let used = slopes.iter().zip(&wanted).zip(&*values).filter(|((_, wanted), value)| **wanted && value.is_some());
+        let is_finite = value.is_finite()
+            && values.iter().flatten().all(|value| value.is_finite())
+            && used.into_iter().all(|((slope, _), _)| slope.norm_squared().is_finite());
         let bounds = rows.rows();
         let outside = values.iter().zip(bounds).filter_map(|(value, row)| value.map(|value| row.violation(value)));
         let record =
@@ -246,6 +283,12 @@ where
             let step =
                 MeasuredStep { values, wanted: &wanted, slopes, ahead, gradient, metric, size: record.step_size };
             learn(&mut state.rows, &mut state.force, bounds, step, scratch);
+        } else if is_finite && gradient.norm_squared() == 0.0 {
+            for ((memory, row), value) in state.rows.iter_mut().zip(bounds).zip(&*values) {
+                if let Some(value) = *value {
+                    memory.pull(value, row);
+                }
+            }
         }
         Ok(record)
     }
@@ -254,6 +297,7 @@ where
     }
     /// The gradient is that of f + Σ λᵢcᵢ, and the violation that of the smooth rows, both on all terms.
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
+        self.check_rows(state)?;
         let x = state.point();
         let mut tilt = x.zeros_like();
         let shifts = vec![0.0; self.rows.len()];

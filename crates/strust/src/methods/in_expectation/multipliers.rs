@@ -4,6 +4,10 @@ use crate::{
     expectation::IndexedRow,
     vector::{Elementwise, Vector},
 };
+use faer::{
+    Mat, Side,
+    linalg::solvers::DenseSolveCore,
+};
 
 // These are not settings. docs/how/expectation.md has the reasons.
 /// Means are over about the last quarter of the values: 1 over this.
@@ -133,7 +137,7 @@ pub fn learn<V: Elementwise>(
     let m = rows.len();
     let has_slope: Vec<bool> = (0..m).map(|i| wanted[i] && values[i].is_some()).collect();
     scaled.set_quotient(gradient, metric);
-    force.learn(gradient.dot(scaled));
+    let strength = gradient.dot(scaled);
     // The force that the multipliers without their last corrections leave.
     for j in (0..m).filter(|&j| has_slope[j]) {
         gradient.add(memory[j].in_sample(memory[j].multiplier, force.count), &slopes[j]);
@@ -154,6 +158,7 @@ pub fn learn<V: Elementwise>(
             row.products[j].learn(product);
         }
     }
+    force.learn(strength);
     for i in 0..m {
         let Some(value) = values[i] else { continue };
         let memory = &mut memory[i];
@@ -174,19 +179,45 @@ pub fn learn<V: Elementwise>(
             memory.slope.scale_add(1.0 - share, share, &slopes[i]);
         }
     }
-    // Rows push each other: the sum over those in play bounds the largest eigenvalue of the products (Gershgorin).
-    let in_play: Vec<bool> = (0..m).map(|i| memory[i].is_in_play(&rows[i])).collect();
-    for i in (0..m).filter(|&i| values[i].is_some()) {
-        let others: f64 = (0..m).filter(|&j| j != i && in_play[j]).map(|j| memory[i].products[j].mean.abs()).sum();
-        let curvature = memory[i].own_product(i) + others;
-        memory[i].control(&rows[i], curvature, force, size);
+    let own: Vec<f64> = (0..m).map(|i| memory[i].own_product(i)).collect();
+    let in_play: Vec<usize> = (0..m).filter(|&i| own[i] > 0.0 && memory[i].is_in_play(&rows[i])).collect();
+    // In units in which each own product is 1.
+    let cosine = |i: usize, j: usize| memory[i].products[j].mean / (own[i].sqrt() * own[j].sqrt());
+    // Rows push each other: the sum bounds the largest eigenvalue (Gershgorin).
+    let pushed = |i: usize| 1.0 + in_play.iter().filter(|&&j| j != i).map(|&j| cosine(i, j).abs()).sum::<f64>();
+    let pushes: Vec<f64> = (0..m).map(pushed).collect();
+    let mut most: Vec<f64> = own.iter().map(|own| force.mean / own).collect();
+    let longest = inverse_diagonal(in_play.len(), |i, j| {
+        let (i, j) = (in_play[i], in_play[j]);
+        (0.5 * (cosine(i, j) + cosine(j, i)), error(memory[i].products[i].count.min(memory[j].products[j].count)))
+    });
+    for (&i, longest) in in_play.iter().zip(longest) {
+        most[i] *= longest;
     }
+    for i in (0..m).filter(|&i| values[i].is_some()) {
+        memory[i].control(&rows[i], own[i] * pushes[i], force, size, most[i]);
+    }
+}
+
+/// The relative error of a mean of so many products of noisy slopes.
+fn error(count: u64) -> f64 {
+    (QUARTER / count as f64).sqrt().min(1.0)
+}
+
+/// The diagonal of the inverse of a matrix of cosines, of which each is known with an error: 1 for a row that is orthogonal
+/// to the others, large for one that they nearly span.
+fn inverse_diagonal(rows: usize, cosine: impl Fn(usize, usize) -> (f64, f64)) -> Vec<f64> {
+    let ridge = (0..rows).map(|i| cosine(i, i).1).fold(0.0, f64::max);
+    let ridged = |i, j| if i == j { 1.0 } else { cosine(i, j).0.clamp(-1.0, 1.0) / (1.0 + ridge) };
+    let inverse = Mat::from_fn(rows, rows, ridged).llt(Side::Lower).map(|factor| factor.inverse());
+    let most = 1.0 + ridge.recip(); // of a matrix with this ridge
+    (0..rows).map(|i| inverse.as_ref().map_or(most, |inverse| inverse[(i, i)].clamp(1.0, most))).collect()
 }
 
 impl<V> RowMemory<V> {
     /// A multiplier in a sample that knows the row, which stands for all between it and the last such one.
     fn in_sample(&self, multiplier: f64, steps: u64) -> f64 {
-        if multiplier == 0.0 { 0.0 } else { multiplier * steps as f64 / self.known as f64 }
+        if multiplier == 0.0 || self.known == 0 { multiplier } else { multiplier * steps as f64 / self.known as f64 }
     }
     /// The factor of the row in the next sample that knows it, after so many steps.
     pub(super) fn force(&self, steps: u64) -> f64 {
@@ -195,10 +226,16 @@ impl<V> RowMemory<V> {
     /// J·D⁻¹J without the noise of J, but at least its error: few products of noisy slopes may be 0 in the mean.
     fn own_product(&self, own: usize) -> f64 {
         let RecentMean { mean, count } = self.products[own];
-        mean.max(self.square.mean * (QUARTER / count as f64).sqrt().min(1.0))
+        mean.max(self.square.mean * error(count))
     }
-    /// Sets μ for the next step, and λ. `curvature` is the change of c for a multiplier 1, in multiples of a.
-    fn control(&mut self, row: &IndexedRow, curvature: f64, force: &RecentMean, size: f64) {
+    /// Pulls x towards the row where f does not pull at all, so that it shows neither a metric nor a scale. Any μ will do.
+    pub(super) fn pull(&mut self, value: f64, row: &IndexedRow) {
+        self.value = value;
+        self.next = f64::from(u8::from(value > row.upper)) - f64::from(u8::from(value < row.lower));
+    }
+    /// Sets μ for the next step, and λ. `curvature` is the change of c for a multiplier 1, in multiples of a; `most` is the
+    /// square of the largest multiplier that balances f.
+    fn control(&mut self, row: &IndexedRow, curvature: f64, force: &RecentMean, size: f64, most: f64) {
         let share = self.known as f64 / force.count as f64;
         let moved = size * curvature / share;
         if !(moved > 0.0 && moved.is_finite()) {
@@ -210,7 +247,8 @@ impl<V> RowMemory<V> {
         // Only samples that know the row bring c back. Just after them it is e, then it drifts away until the next one, which
         // comes at a random time and so finds the mean of c over time.
         let value = self.predicted + self.drift.mean;
-        let most = MOST * (force.mean / curvature).sqrt();
+        // Without a force there is nothing to balance.
+        let most = if most > 0.0 { MOST * most.sqrt() } else { f64::INFINITY };
         let moved_to = |multiplier, gain| toward(multiplier, gain, value, row).clamp(-most, most);
         let next = moved_to(self.multiplier, rho / moved);
         self.multiplier = moved_to(self.multiplier, INTEGRAL * rho * rho / moved);

@@ -62,8 +62,9 @@ impl<V: Vector> StrSqpState<V> {
                 self.memory.learn(step, change);
             }
         } else if self.memory.curvature == 0.0 {
-            self.memory.curvature = here.gradient_norm.max(f64::MIN_POSITIVE) / here.length;
-            self.penalty = here.gradient_norm;
+            // Where ∇f = 0, f shows no scale. Any will do for the first step, which only restores the rows.
+            let force = if here.gradient_norm == 0.0 { 1.0 } else { here.gradient_norm.max(f64::MIN_POSITIVE) };
+            (self.memory.curvature, self.penalty) = (force / here.length, force);
             self.most_violation = here.length.max(here.violation);
         }
     }

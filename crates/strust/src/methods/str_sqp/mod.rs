@@ -105,6 +105,9 @@ impl<C: Constraint> StrSqp<C> {
     pub fn new(config: StrSqpConfig, constraint: C) -> Result<Self, Error> {
         Ok(Self { config: config.check()?, constraint, gradient: None, space: None })
     }
+    pub(super) fn config(&self) -> StrSqpConfig {
+        (*self.config).clone()
+    }
     /// The constraint.
     pub(super) fn constraint(&mut self) -> &mut C {
         &mut self.constraint
