@@ -19,7 +19,6 @@ use std::{
 use strust_fit::{
     DataTable, FittedModel, ReadOptions,
     assess::{Assessment, ClassAssessment, Predictor},
-    fair_report::ColumnRates,
     fit::{Evaluated, evaluate as assessed},
     table::{CellKind, Cells, ExpectedColumns, NamedColumn},
     transform::EncodingLosses,
@@ -170,15 +169,13 @@ pub fn evaluate(path: &Path, data: &Path, unchecked: bool, network: &Network, sh
             let _ = writeln!(text, "root of the mean squared error {}", number(scores.rmse));
         }
     }
+    let bounded = model.about.fair.iter().flat_map(|fair| fair.options.quantities()).collect();
     for column in groups {
-        text.push_str(&by_group(&column, shared));
+        let title = format!("By {}, with 95 % intervals", column.column);
+        let rates = table(&fit_fair::rates(&column, &bounded));
+        let _ = write!(text, "\n{}\n{rates}", heading(&title, shared));
     }
     print(&text)
-}
-
-fn by_group(column: &ColumnRates, shared: &Shared) -> String {
-    let title = format!("By {}, with 95 % intervals", column.column);
-    format!("\n{}\n{}", heading(&title, shared), table(&fit_fair::rates(column)))
 }
 
 fn classes(scores: &ClassAssessment, names: &[String], shared: &Shared) -> String {

@@ -56,6 +56,31 @@ fn an_input_with_the_groups_is_named() {
 }
 
 #[test]
+fn what_is_bounded_is_shown_by_group() {
+    let folder = Folder::new();
+    folder.write("people.csv", &people(600));
+    let bounds = ["--fair", "g=0.05:opportunity", "--limit", "false_negative_rate <= 0.2"];
+    let result = go(&folder, &[&["fit", "people.csv", "--target", "y", "--save", "m.json"], &bounds[..]].concat());
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    let page = std::fs::read_to_string(folder.path("m.html")).unwrap();
+    let scores = go(&folder, &["evaluate", "m.json", "people.csv"]).out;
+    for name in ["mean score of the positive rows", "false-negative rate"] {
+        assert!(page.contains(&format!("<th>{name}</th>")) && scores.contains(name), "{name}: {scores}");
+    }
+}
+
+#[test]
+fn a_rate_above_its_bound_is_named() {
+    let folder = Folder::new();
+    // Both rows of a group have the same inputs, so its rate is 0 or 1.
+    folder.write("people.csv", &format!("{}1.2,8,r,no\n1.2,8,r,yes\n", people(600)));
+    let fit = ["fit", "people.csv", "--target", "y", "--drop", "g", "--test", "0", "--fair", "g=0.05:rate"];
+    let result = go(&folder, &fit);
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    assert!(result.out.contains(" (above the bound, by at most one row of a group)"), "{}", result.out);
+}
+
+#[test]
 fn bounds_that_nothing_satisfies_write_nothing() {
     let folder = Folder::new();
     folder.write("people.csv", &people(300));
