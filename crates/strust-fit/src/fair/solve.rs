@@ -50,7 +50,8 @@ impl FairProblem {
         ranks: &Ranks<'_>,
     ) -> Result<Self, Error> {
         let path = set.path.clone();
-        let mut problem = Self { counted: vec![], bounds: vec![], texts: vec![], tolerances: vec![], path, notes: vec![] };
+        let mut problem =
+            Self { counted: vec![], bounds: vec![], texts: vec![], tolerances: vec![], path, notes: vec![] };
         for (k, rule) in set.asked.options.rules.iter().enumerate() {
             let column = &set.asked.columns[k];
             let group = |position: usize| set.codes[k][terms.index[position]];
@@ -185,9 +186,7 @@ impl FairProblem {
             let converged = found.reason.converged();
             let found = FairFit { x: found.x, value: found.value, violation, converged };
             let is_enough = violation <= 0.0
-                && best
-                    .as_ref()
-                    .is_some_and(|best| best.violation <= 0.0 && found.value > (1.0 - WORTH) * best.value);
+                && best.as_ref().is_some_and(|best| best.violation <= 0.0 && found.value > (1.0 - WORTH) * best.value);
             if best.as_ref().is_none_or(|best| found.is_better(best)) {
                 best = Some(found);
             }
@@ -246,4 +245,36 @@ fn counted<R>(terms: &ModelTerms<'_, R>, quantity: GroupQuantity, is_in: impl Fn
         quantity.only().is_none_or(|only| only.total_cmp(&terms.goals[terms.index[position]]).is_eq())
     };
     (0..terms.index.len()).filter(counts).filter(|&position| is_in(position)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The difference of two means of 1000 scores, and that of the rates of 1000, 1000 and 2 rows: both at most 0.1.
+    fn problem() -> FairProblem {
+        let bound = |mean, sign, k| MeanBound { mean, sign, middle: Some(k), most: 0.05 };
+        let of = |(mean, k): (usize, usize)| [bound(mean, 1.0, k), bound(mean, -1.0, k)];
+        let bounds: Vec<MeanBound> = [(0, 0), (1, 0), (2, 1), (3, 1), (4, 1)].into_iter().flat_map(of).collect();
+        let half = |bound: &MeanBound| match bound.mean {
+            0 | 1 => 0.5 * tolerance(GroupQuantity::Score, 1000.0),
+            mean => 0.5 * tolerance(GroupQuantity::Rate, if mean == 4 { 2.0 } else { 1000.0 }),
+        };
+        let tolerances = bounds.iter().map(half).collect();
+        let path = PathBuf::new();
+        FairProblem { counted: vec![], bounds, texts: vec![], tolerances, path, notes: vec![] }
+    }
+
+    #[test]
+    fn a_group_of_two_rows_neither_loosens_nor_tightens_the_bounds_of_others() {
+        let problem = problem();
+        // The rate of two rows is 0.35 too large: most of that is its own part, and scores have none.
+        let (violation, parts) = problem.violations(&[0.3, 0.4, 0.55, 0.55, 1.0]);
+        assert!(violation > 0.69 && violation < 0.71, "{violation} of a row");
+        assert!(parts[8] > 0.34 && parts[5].max(parts[7]) < 1e-3 && parts[..4].iter().all(|part| *part <= 0.0));
+        // Scores may not be off by 10⁻⁵, and the rates of many rows not by two rows.
+        assert!(problem.violations(&[0.3, 0.400_01, 0.55, 0.55, 0.5]).0 > 1.0);
+        assert!(problem.violations(&[0.3, 0.4, 0.45, 0.551, 0.5]).0 <= 1.0);
+        assert!(problem.violations(&[0.3, 0.4, 0.45, 0.552, 0.5]).0 > 1.0);
+    }
 }
