@@ -1,6 +1,7 @@
 //! What bounds between groups and on rates do, in words.
 
 use crate::tables::{number, shown_share};
+use std::collections::BTreeSet;
 use strust_fit::{
     fair::GroupQuantity,
     fair_report::{ColumnRates, Estimate, FairEffect, FairPoint, FairReport, GroupRates},
@@ -10,7 +11,7 @@ use strust_lab::{
     figure::{Figure, Point, Series},
 };
 
-/// The quantities of a table, if the groups have them.
+/// The quantities of a table besides the bounded ones, if the groups have them.
 const SHOWN: [GroupQuantity; 5] = [
     GroupQuantity::Score,
     GroupQuantity::Rate,
@@ -34,9 +35,10 @@ pub fn lines(report: &FairReport, is_share: bool) -> Vec<String> {
     report.effects.iter().map(line).chain([cost(report, is_share)]).collect()
 }
 
-/// A value, and whether it is above its bound, as the rates of few rows may be.
+/// A value, and whether it is above its bound, as a rate may be by one row.
 fn missed(effect: &FairEffect) -> String {
-    let too_large = if effect.training > effect.bound + 1e-6 { " (the bound could not be reached)" } else { "" };
+    let too_large =
+        if effect.training > effect.bound + 1e-6 { " (above the bound, by at most one row of a group)" } else { "" };
     format!("{}{too_large}", number(effect.training))
 }
 
@@ -63,12 +65,13 @@ fn cost(report: &FairReport, is_share: bool) -> String {
     )
 }
 
-/// The rates of the groups of a column, with a header.
-pub fn rates(column: &ColumnRates) -> Vec<Vec<String>> {
+/// The rates of the groups of a column, with a header, including those of the `bounded` quantities.
+pub fn rates(column: &ColumnRates, bounded: &BTreeSet<GroupQuantity>) -> Vec<Vec<String>> {
     let has = |quantity: &&GroupQuantity| {
         column.groups.iter().any(|group| group.quantities.iter().any(|(other, _)| other == *quantity))
     };
-    let shown: Vec<GroupQuantity> = SHOWN.iter().filter(has).copied().collect();
+    let others = bounded.iter().filter(|quantity| !SHOWN.contains(quantity));
+    let shown: Vec<GroupQuantity> = SHOWN.iter().chain(others).filter(has).copied().collect();
     let header = [column.column.clone(), "rows".into()].into_iter().chain(shown.iter().map(|q| q.name().to_string()));
     let row = |group: &GroupRates| {
         let cell = |quantity: &GroupQuantity| {
@@ -96,8 +99,9 @@ pub fn section(report: &FairReport, judged: &str, is_share: bool) -> Section {
                    may differ by chance.";
     let header = "bound | training rows | training rows without bounds | held-out rows";
     let effects = Table::new(caption, header, report.effects.iter().map(row).collect());
+    let bounded = report.effects.iter().map(|effect| effect.quantity).collect();
     let by_group = report.columns.iter().map(|column| {
-        let mut rows = rates(column);
+        let mut rows = rates(column, &bounded);
         let header = rows.remove(0);
         let caption = format!("The {judged}s by {}, with 95 % intervals.", column.column);
         Table { header, ..Table::new(caption, "", rows) }

@@ -12,6 +12,7 @@ use crate::{
     usage,
 };
 use std::{
+    collections::BTreeSet,
     fmt::Write as _,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
@@ -19,6 +20,7 @@ use std::{
 use strust_fit::{
     DataTable, FittedModel, ReadOptions,
     assess::{Assessment, ClassAssessment, Predictor},
+    fair::GroupQuantity,
     fair_report::ColumnRates,
     fit::{Evaluated, evaluate as assessed},
     table::{CellKind, Cells, ExpectedColumns, NamedColumn},
@@ -170,15 +172,16 @@ pub fn evaluate(path: &Path, data: &Path, unchecked: bool, network: &Network, sh
             let _ = writeln!(text, "root of the mean squared error {}", number(scores.rmse));
         }
     }
+    let bounded = model.about.fair.iter().flat_map(|fair| fair.options.quantities()).collect();
     for column in groups {
-        text.push_str(&by_group(&column, shared));
+        text.push_str(&by_group(&column, &bounded, shared));
     }
     print(&text)
 }
 
-fn by_group(column: &ColumnRates, shared: &Shared) -> String {
+fn by_group(column: &ColumnRates, bounded: &BTreeSet<GroupQuantity>, shared: &Shared) -> String {
     let title = format!("By {}, with 95 % intervals", column.column);
-    format!("\n{}\n{}", heading(&title, shared), table(&fit_fair::rates(column)))
+    format!("\n{}\n{}", heading(&title, shared), table(&fit_fair::rates(column, bounded)))
 }
 
 fn classes(scores: &ClassAssessment, names: &[String], shared: &Shared) -> String {

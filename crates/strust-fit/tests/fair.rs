@@ -228,6 +228,24 @@ fn counted_rates_satisfy_their_bounds_and_cost_less_than_a_bound_on_scores() {
     }
 }
 
+#[test]
+fn a_group_of_two_rows_loosens_no_bound_but_its_own() {
+    let limits = &["false_negative_rate <= 0.5", "positive_rate <= 0.5"];
+    for (count, x, rule, bound) in [(100, 3.0, "g=0.2:rate", 0.2), (400, 2.0, "g=0.05:rate", 0.05)] {
+        // Two rows with the same inputs: either no decision is positive, or both are.
+        let pair = [0.0, 1.0].map(|y| Row { x: [x, 0.0], group: 2, y });
+        let rows: Vec<Row> = rows(count, 2).into_iter().chain(pair).collect();
+        let fitted = Data::new(&text(&rows)).fit(&to(&[rule], limits)).unwrap();
+        let of_others = gap(&weights(&fitted), &rows, GroupQuantity::Rate).abs();
+        assert!(of_others <= bound + 2.0 / count as f64 + 1e-6, "{rule}: {of_others}");
+        let effects = fitted.report.fair.unwrap().effects;
+        assert!(effects[0].training > bound + 0.1 && effects[0].training <= bound + 0.5 + 1e-6, "{effects:?}");
+        for effect in &effects[1..] {
+            assert!(effect.training <= 0.5 + 1.0 / 40.0, "one row of at least 40: {effect:?}");
+        }
+    }
+}
+
 /// A network of 8 hidden units.
 fn network(rules: &[&str], limits: &[&str]) -> FitOptions {
     FitOptions { model: Some(ModelFamily::Mlp), hidden: vec![8], standardize: true, ..to(rules, limits) }
@@ -256,13 +274,8 @@ fn a_network_satisfies_its_bounds_on_the_training_rows() {
         ("g=0.02:loss", GroupQuantity::Loss, 0.02),
     ] {
         let fitted = data.fit(&network(&[rule], &[])).unwrap();
-        let found = if quantity == GroupQuantity::Opportunity {
-            // The report of a model has no row for it.
-            fitted.report.fair.as_ref().unwrap().effects[0].training
-        } else {
-            let means = by_group(&data, &fitted, quantity);
-            means.iter().copied().fold(0.0, f64::max) - means.into_iter().fold(1.0, f64::min)
-        };
+        let means = by_group(&data, &fitted, quantity);
+        let found = means.iter().copied().fold(0.0, f64::max) - means.into_iter().fold(1.0, f64::min);
         assert!(found <= bound + 1e-6, "{rule}: {found}");
         let report = fitted.report.fair.unwrap();
         assert!(report.effects[0].free > bound && report.cost > 0.0, "{rule}: {report:?}");

@@ -56,6 +56,40 @@ fn an_input_with_the_groups_is_named() {
 }
 
 #[test]
+fn what_is_bounded_is_shown_by_group() {
+    let folder = Folder::new();
+    folder.write("people.csv", &people(600));
+    let bounds = ["--fair", "g=0.05:opportunity", "--limit", "false_negative_rate <= 0.2"];
+    let result = go(&folder, &[&["fit", "people.csv", "--target", "y", "--save", "m.json"], &bounds[..]].concat());
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    let page = std::fs::read_to_string(folder.path("m.html")).unwrap();
+    let scores = go(&folder, &["evaluate", "m.json", "people.csv"]).out;
+    for name in ["mean score of the positive rows", "false-negative rate"] {
+        assert!(page.contains(&format!(">{name}<")) && scores.contains(name), "{name}: {scores}");
+    }
+}
+
+#[test]
+fn a_rate_that_misses_its_bound_by_a_row_is_named() {
+    let folder = Folder::new();
+    let row = |i: usize| {
+        let x = i * 7 % 100;
+        let y = if (x >= 50) != (i % 10 == 3) { "yes" } else { "no" };
+        format!("{x},0,{},{y}\n", ["p", "q"][i % 2])
+    };
+    // Half of p and q are positive. Both rows of r have the same inputs, so its rate is 0 or 1.
+    folder.write("pair.csv", &format!("x,z,g,y\n{}50,1,r,no\n50,1,r,yes\n", lines(200, row)));
+    let bounds = ["--fair", "g=0.1:rate", "--limit", "false_negative_rate <= 0.2"];
+    let fit =
+        ["fit", "pair.csv", "--target", "y", "--drop", "g", "--test", "0", "--limit", "false_positive_rate <= 0.2"];
+    let result = go(&folder, &[&fit[..], &bounds[..]].concat());
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    let says = |line: &&str| line.contains("(above the bound, by at most one row of a group)");
+    let found: Vec<&str> = result.out.lines().filter(says).collect();
+    assert!(found.len() == 1 && found[0].starts_with("fair: positive rate by `g`"), "{}", result.out);
+}
+
+#[test]
 fn bounds_that_nothing_satisfies_write_nothing() {
     let folder = Folder::new();
     folder.write("people.csv", &people(300));

@@ -213,6 +213,13 @@ impl FairOptions {
         self.rules.iter().map(|rule| rule.column.as_str()).collect()
     }
 
+    /// What is bounded.
+    #[must_use]
+    pub fn quantities(&self) -> BTreeSet<GroupQuantity> {
+        let limits = self.limits.iter().map(|limit| limit.quantity);
+        self.rules.iter().map(|rule| rule.quantity).chain(limits).collect()
+    }
+
     /// Refuses what does not fit the task and the model.
     pub(crate) fn check(&self, task: &FitTask, has_rules: bool) -> Result<(), Error> {
         let refuse = |why: String| Err(Error::Option(why));

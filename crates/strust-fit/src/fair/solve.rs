@@ -16,7 +16,7 @@ use strust_data::words::{joined, plural};
 const ROUNDS: usize = 12;
 /// A solution is good enough if another round makes f lower by less than this share.
 const WORTH: f64 = 1e-3;
-/// The largest violation of a bound on the training rows.
+/// The largest violation of a bound on the training rows, up to one row of a rate.
 pub(crate) const VIOLATION: f64 = 1e-6;
 
 /// Bounds on means over the training rows.
@@ -25,8 +25,8 @@ pub(crate) struct FairProblem {
     bounds: Vec<MeanBound>,
     /// The text of the option that each bound comes from.
     texts: Vec<String>,
-    /// A rate of n rows changes by 1/n: the largest of these steps.
-    resolution: f64,
+    /// The largest violation of each bound. A rate of n rows changes by 1/n.
+    tolerances: Vec<f64>,
     path: PathBuf,
     /// Sentences about rows that do not count.
     pub(crate) notes: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct FairProblem {
 pub(crate) struct FairFit {
     pub(crate) x: Vec<f64>,
     pub(crate) value: f64,
-    /// The largest violation of a bound on the training rows.
+    /// The largest violation of a bound on the training rows, in units of the largest that is accepted.
     pub(crate) violation: f64,
     pub(crate) converged: bool,
 }
@@ -50,7 +50,8 @@ impl FairProblem {
         ranks: &Ranks<'_>,
     ) -> Result<Self, Error> {
         let path = set.path.clone();
-        let mut problem = Self { counted: vec![], bounds: vec![], texts: vec![], resolution: 0.0, path, notes: vec![] };
+        let mut problem =
+            Self { counted: vec![], bounds: vec![], texts: vec![], tolerances: vec![], path, notes: vec![] };
         for (k, rule) in set.asked.options.rules.iter().enumerate() {
             let column = &set.asked.columns[k];
             let group = |position: usize| set.codes[k][terms.index[position]];
@@ -62,12 +63,10 @@ impl FairProblem {
                     few.push(format!("`{name}`"));
                     continue;
                 }
-                if rule.quantity.is_rate() {
-                    problem.resolution = problem.resolution.max(1.0 / count);
-                }
                 let mean = problem.push(rule.quantity, positions, task);
                 for sign in [1.0, -1.0] {
                     problem.bounds.push(MeanBound { mean, sign, middle: Some(k), most: 0.5 * rule.bound });
+                    problem.tolerances.push(0.5 * tolerance(rule.quantity, count));
                     problem.texts.push(rule.to_string());
                 }
             }
@@ -94,11 +93,13 @@ impl FairProblem {
                 GroupQuantity::FalseNegative => (-1.0, limit.bound - 1.0),
                 _ => (1.0, limit.bound),
             };
-            if ranks.total(positions.len() as f64) < 1.0 {
+            let count = ranks.total(positions.len() as f64);
+            if count < 1.0 {
                 continue;
             }
             let mean = problem.push(limit.quantity, positions, task);
             problem.bounds.push(MeanBound { mean, sign, middle: None, most });
+            problem.tolerances.push(tolerance(limit.quantity, count));
             problem.texts.push(limit.to_string());
         }
         ranks.check()?;
@@ -116,22 +117,25 @@ impl FairProblem {
         self.counted.len() - 1
     }
 
-    /// The largest violation of a bound by some means.
-    fn violation(&self, means: &[f64]) -> f64 {
-        let middles = self.bounds.iter().filter_map(|bound| bound.middle).max().map_or(0, |k| k + 1);
-        let mut most = 0.0_f64;
-        for k in (0..middles).map(Some).chain([None]) {
-            let of = self.bounds.iter().filter(|bound| bound.middle == k);
-            let excess: Vec<f64> = of.map(|bound| bound.sign * means[bound.mean] - bound.most).collect();
-            // With the best middle, the two largest excesses of opposite sign are equal.
-            let side = |sign: f64| {
-                let of = self.bounds.iter().filter(|bound| bound.middle == k).zip(&excess);
-                of.filter(|(bound, _)| bound.sign * sign > 0.0).fold(f64::NEG_INFINITY, |most, (_, e)| most.max(*e))
-            };
-            let worst = if k.is_some() { side(1.0) + side(-1.0) } else { side(1.0).max(side(-1.0)) };
-            most = most.max(worst);
+    /// The largest violation by some means, in units of its tolerance, and the part of each bound in its own largest one.
+    /// A violation of a difference is split between its two groups: most of it is that of the group with fewer rows.
+    fn violations(&self, means: &[f64]) -> (f64, Vec<f64>) {
+        let excess = |i: usize| self.bounds[i].sign * means[self.bounds[i].mean] - self.bounds[i].most;
+        let (mut worst, mut parts) = (0.0_f64, vec![0.0_f64; self.bounds.len()]);
+        for (i, bound) in self.bounds.iter().enumerate() {
+            for (j, other) in self.bounds.iter().enumerate() {
+                let is_pair = match bound.middle {
+                    Some(_) => other.middle == bound.middle && other.sign * bound.sign < 0.0,
+                    None => i == j,
+                };
+                let (violation, tolerances) = (0.5 * (excess(i) + excess(j)), [i, j].map(|k| self.tolerances[k]));
+                if is_pair && violation > 0.5 * VIOLATION {
+                    worst = worst.max(violation / tolerances[0].max(tolerances[1]));
+                    parts[i] = parts[i].max(2.0 * violation * tolerances[0] / (tolerances[0] + tolerances[1]));
+                }
+            }
         }
-        most
+        (worst, parts)
     }
 
     fn infeasible(&self) -> Error {
@@ -147,8 +151,8 @@ impl FairProblem {
     /// The best model that satisfies the bounds.
     ///
     /// A rate has no slope. Its place takes a mean of steep probabilities, plus the difference between the two at earlier
-    /// solutions. So where the solutions no longer change, the rates satisfy their bounds. If they do not, as those of few
-    /// rows may by up to one row, the answer is the solution that violates them the least.
+    /// solutions. So where the solutions no longer change, the rates satisfy their bounds. If some do not, by at most one row
+    /// of a group, the answer is the solution that violates them the least.
     pub(crate) fn solve<R: RowInputs + Sync>(
         &self,
         fit: &BoundedFit<'_, '_, R>,
@@ -156,13 +160,14 @@ impl FairProblem {
         each: &mut dyn FnMut(f64, Vec<f64>),
     ) -> Result<FairFit, Error> {
         let free = fit.free();
-        if self.violation(&fit.means(&self.counted, free)?) <= 0.0 {
+        if self.violations(&fit.means(&self.counted, free)?).0 <= 0.0 {
             return Ok(FairFit { x: free.to_vec(), value: 0.0, violation: 0.0, converged: true });
         }
         let smooth = self.smooth(fit, ranks)?;
         let has_rates = smooth.iter().zip(&self.counted).any(|(mean, counted)| mean.score != counted.score);
         let (mut means, mut bounds) = (smooth.clone(), self.bounds.clone());
-        let (mut x, mut best, mut last, mut margin) = (None::<Vec<f64>>, None::<FairFit>, f64::INFINITY, 0.0);
+        let (mut x, mut best) = (None::<Vec<f64>>, None::<FairFit>);
+        let (mut last, mut margins) = (vec![f64::INFINITY; bounds.len()], vec![0.0; bounds.len()]);
         for round in 0..if has_rates { ROUNDS } else { 1 } {
             if has_rates {
                 let share = 2.0 / (round as f64 + 2.0);
@@ -176,14 +181,12 @@ impl FairProblem {
             if found.reason == StopReason::Infeasible {
                 break;
             }
-            let violation = self.violation(&fit.means(&self.counted, &found.x)?).max(0.0);
+            let (violation, parts) = self.violations(&fit.means(&self.counted, &found.x)?);
             x = Some(found.x.clone());
             let converged = found.reason.converged();
             let found = FairFit { x: found.x, value: found.value, violation, converged };
-            let is_enough = violation <= VIOLATION
-                && best
-                    .as_ref()
-                    .is_some_and(|best| best.violation <= VIOLATION && found.value > (1.0 - WORTH) * best.value);
+            let is_enough = violation <= 0.0
+                && best.as_ref().is_some_and(|best| best.violation <= 0.0 && found.value > (1.0 - WORTH) * best.value);
             if best.as_ref().is_none_or(|best| found.is_better(best)) {
                 best = Some(found);
             }
@@ -191,19 +194,17 @@ impl FairProblem {
                 break;
             }
             // Counts are whole numbers, so a bound that is missed by a row must be tightened.
-            if violation > VIOLATION && violation > 0.5 * last {
-                margin = violation.max(2.0 * margin);
-                for (tight, bound) in bounds.iter_mut().zip(&self.bounds) {
-                    tight.most = match bound.middle {
-                        // A difference has two sides, and none of them is below 0.
-                        Some(_) => (bound.most - 0.5 * margin).max(0.0),
-                        None => bound.most - margin,
-                    };
+            for (k, (tight, bound)) in bounds.iter_mut().zip(&self.bounds).enumerate() {
+                if parts[k] > 0.5 * last[k] {
+                    margins[k] = parts[k].max(2.0 * margins[k]);
+                    // A difference has two sides, and none of them is below 0.
+                    let least = if bound.middle.is_some() { 0.0 } else { f64::NEG_INFINITY };
+                    tight.most = (bound.most - margins[k]).max(least);
                 }
             }
-            last = violation;
+            last = parts;
         }
-        best.filter(|best| best.violation <= self.resolution.max(VIOLATION)).ok_or_else(|| self.infeasible())
+        best.filter(|best| best.violation <= 1.0).ok_or_else(|| self.infeasible())
     }
 
     /// The means with steep probabilities in the place of decisions: a distribution function that is smoothed by a kernel,
@@ -229,9 +230,13 @@ impl FairProblem {
 
 impl FairFit {
     fn is_better(&self, other: &Self) -> bool {
-        let violations = [self.violation, other.violation].map(|violation| violation.max(VIOLATION));
-        violations[0] < violations[1] || violations[0] <= violations[1] && self.value < other.value
+        self.violation < other.violation || self.violation <= other.violation && self.value < other.value
     }
+}
+
+/// The largest violation of a bound on a mean of so many rows.
+fn tolerance(quantity: GroupQuantity, count: f64) -> f64 {
+    VIOLATION + if quantity.is_rate() { 1.0 / count } else { 0.0 }
 }
 
 /// The positions of the terms that count for a quantity and that `is_in` takes.
@@ -240,4 +245,36 @@ fn counted<R>(terms: &ModelTerms<'_, R>, quantity: GroupQuantity, is_in: impl Fn
         quantity.only().is_none_or(|only| only.total_cmp(&terms.goals[terms.index[position]]).is_eq())
     };
     (0..terms.index.len()).filter(counts).filter(|&position| is_in(position)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The difference of two means of 1000 scores, and that of the rates of 1000, 1000 and 2 rows: both at most 0.1.
+    fn problem() -> FairProblem {
+        let bound = |mean, sign, k| MeanBound { mean, sign, middle: Some(k), most: 0.05 };
+        let of = |(mean, k): (usize, usize)| [bound(mean, 1.0, k), bound(mean, -1.0, k)];
+        let bounds: Vec<MeanBound> = [(0, 0), (1, 0), (2, 1), (3, 1), (4, 1)].into_iter().flat_map(of).collect();
+        let half = |bound: &MeanBound| match bound.mean {
+            0 | 1 => 0.5 * tolerance(GroupQuantity::Score, 1000.0),
+            mean => 0.5 * tolerance(GroupQuantity::Rate, if mean == 4 { 2.0 } else { 1000.0 }),
+        };
+        let tolerances = bounds.iter().map(half).collect();
+        let path = PathBuf::new();
+        FairProblem { counted: vec![], bounds, texts: vec![], tolerances, path, notes: vec![] }
+    }
+
+    #[test]
+    fn a_group_of_two_rows_neither_loosens_nor_tightens_the_bounds_of_others() {
+        let problem = problem();
+        // The rate of two rows is 0.35 too large: most of that is its own part, and scores have none.
+        let (violation, parts) = problem.violations(&[0.3, 0.4, 0.55, 0.55, 1.0]);
+        assert!(violation > 0.69 && violation < 0.71, "{violation} of a row");
+        assert!(parts[8] > 0.34 && parts[5].max(parts[7]) < 1e-3 && parts[..4].iter().all(|part| *part <= 0.0));
+        // Scores may not be off by 10⁻⁵, and the rates of many rows not by two rows.
+        assert!(problem.violations(&[0.3, 0.400_01, 0.55, 0.55, 0.5]).0 > 1.0);
+        assert!(problem.violations(&[0.3, 0.4, 0.45, 0.551, 0.5]).0 <= 1.0);
+        assert!(problem.violations(&[0.3, 0.4, 0.45, 0.552, 0.5]).0 > 1.0);
+    }
 }
