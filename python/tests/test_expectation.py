@@ -179,6 +179,32 @@ def test_a_model_ends_with_the_allowed_difference_between_groups():
     assert 0 < result.certificate.standard_error[0] < 0.1
 
 
+@pytest.mark.parametrize(
+    ("members", "batch", "sampler", "all_have"),
+    [
+        (25, 10, None, True),
+        (5, 10, None, False),
+        (25, 99, None, False),  # the last batch has one term
+        (25, 10, "with-replacement", False),
+    ],
+)
+def test_batches_lack_members_of_small_groups_at_the_end_of_an_epoch_and_with_replacement(
+    members, batch, sampler, all_have
+):
+    has_member = []
+
+    def loss(x, i):
+        if len(i) < 100:
+            has_member.append(bool((i < members).any()))
+        return np.mean((x[0] - i) ** 2) / 2, [np.mean(x[0] - i)]
+
+    row = expectation(lambda x, i: (x[0], [1.0]), n_terms=100, groups=np.arange(100) < members, at_most=40)
+    result = strust.minimize(loss, [0.0], n_terms=100, batch=batch, epochs=20, sampler=sampler, constraints=row)
+    assert result.x[0] == pytest.approx(40, abs=1e-6)
+    assert all(has_member) == all_have
+    assert any(has_member)
+
+
 def test_the_multipliers_follow_the_true_rate():
     a, group, loss, score = made_people()
 

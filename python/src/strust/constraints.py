@@ -195,8 +195,10 @@ def expectation(
 ) -> Constraint:
     """Return a row at_least ≤ Σⱼ wⱼ·(mean of a score over group j) ≤ at_most, known on mini-batches only.
 
-    `strust.minimize` makes its steps on mini-batches with members of every group. Then it makes at most 100 steps on
-    all terms, which put the answer on the rows; ``result.certificate`` has each of them.
+    `strust.minimize` makes its steps on mini-batches, and spreads each group evenly over them. A batch without a member
+    of a group skips its rows: that may happen if a group has fewer members than an epoch has batches, in the last batch
+    of an epoch, which may be small, and with ``sampler="with-replacement"``. Then `strust.minimize` makes at most 100
+    steps on all terms, which put the answer on the rows; ``result.certificate`` has each of them.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch_helpers import closure_of, data, network, parameters
-from torch_workers import work
+from torch_workers import bounded, work
 
 from strust.torch import Auto
 
@@ -88,6 +88,17 @@ def test_an_unpickled_optimizer_without_a_group_waits_for_nobody(processes, tmp_
     results = launch(processes, "loaded", 2, tmp_path)
     assert [result["steps"] for result in results] == [STEPS + 1, STEPS]
     assert results[0]["calls"] == []
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_a_row_that_some_ranks_know_ends_with_the_multiplier_of_one_process(processes, size, tmp_path):
+    results = launch(processes, "bounded", size, tmp_path)
+    alone = bounded(0, size, whole=True)
+    assert min(alone["multipliers"]) > 1.0
+    for result in results:
+        assert result["multipliers"] == pytest.approx(alone["multipliers"], rel=1e-6)
+        assert result["parameters"] == pytest.approx(alone["parameters"], rel=1e-6)
+        assert result["numbers"]["accepted"] == alone["numbers"]["accepted"]
 
 
 @pytest.mark.parametrize("size", [2, 4])

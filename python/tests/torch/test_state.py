@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch_helpers import data, network, parameters, train
 
-from strust.torch import STR, STRP, Auto, Sphere
+from strust.torch import STR, STRP, Auto, ConstrainedAuto, Sphere
 
 MAKERS = {
     "auto": lambda model: Auto(model.parameters(), weight_decay=0.01),
@@ -170,6 +170,18 @@ def test_a_state_of_another_version_is_refused():
     for state in older["state"].values():
         state["numbers"] = state["numbers"][:13]
     with pytest.raises(ValueError, match="has 13 numbers, but 16 were expected; it was saved by another version"):
+        opt.load_state_dict(older)
+
+
+def test_the_error_for_a_state_of_another_version_counts_the_numbers_of_the_rows():
+    w = nn.Parameter(torch.ones(3))
+    opt = ConstrainedAuto([w], rows=[(0.0, 1.0)])
+    opt.step(lambda: (w.square().sum(), w[:1]))
+    older = saved(opt.state_dict())
+    (state,) = older["state"].values()
+    count = state["numbers"].numel()
+    state["numbers"] = state["numbers"][:13]
+    with pytest.raises(ValueError, match=f"has 13 numbers, but {count} were expected"):
         opt.load_state_dict(older)
 
 

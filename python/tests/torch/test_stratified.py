@@ -1,6 +1,7 @@
 """StratifiedBatches: members of every group in proportion."""
 
 from collections import Counter
+from itertools import chain
 
 import pytest
 import torch
@@ -8,21 +9,23 @@ import torch
 from strust.torch import StratifiedBatches
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_each_batch_has_every_group_in_proportion_and_no_item_comes_twice_in_a_pass(seed):
+@pytest.mark.parametrize("seed", range(40))
+def test_each_batch_has_every_group_in_proportion_and_no_item_comes_twice_in_a_pass_of_all_ranks(seed):
+    ranks = 1 + seed % 4
     generator = torch.Generator().manual_seed(seed)
     n = int(torch.randint(5, 300, (), generator=generator))
-    size = int(torch.randint(1, n + 1, (), generator=generator))
+    size = int(torch.randint(1, n // ranks + 1, (), generator=generator))
     groups = torch.randint(6, (n,), generator=generator).square() % 5
     counts = Counter(groups.tolist())
-    batches = list(StratifiedBatches(groups, size, seed=seed))
-    assert len(batches) == n // size
-    for batch in batches:
+    settings = {"seed": seed, "world_size": ranks}
+    passes = [list(StratifiedBatches(groups, size, rank=rank, **settings)) for rank in range(ranks)]
+    assert all(len(batches) == n // (size * ranks) for batches in passes)
+    for batch in chain(*passes):
         found = Counter(groups[batch].tolist())
         assert len(batch) == size
         assert all(size * counts[g] // n <= found[g] <= -(-size * counts[g] // n) for g in counts)
-    items = [i for batch in batches for i in batch]
-    assert len(set(items)) == len(items) == n // size * size
+    items = [i for batches in passes for batch in batches for i in batch]
+    assert len(set(items)) == len(items) == n // (size * ranks) * size * ranks
 
 
 def test_batch_k_is_a_function_of_the_seed_and_k():
@@ -46,6 +49,9 @@ def test_a_data_loader_takes_it():
     ("arguments", "settings", "message"),
     [
         (([0, 1], 3), {}, "there are 2 items"),
+        (([0, 1], 1), {"world_size": 3}, "on 3 ranks, but there are 2 items"),
+        (([0, 1], 1), {"world_size": 2, "rank": 2}, "`rank` is 2, but `world_size` is 2"),
+        (([0, 1], 1), {"world_size": 0}, "`world_size` is 0"),
         (([0, 1], 0), {}, "`batch_size` is 0"),
         (([0, 1], 1.5), {}, "`batch_size` is a float"),
         (([0, 1], 1), {"start": -1}, "`start` is -1"),

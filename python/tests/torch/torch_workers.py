@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch_helpers import closure_of, data, network, parameters
 
-from strust.torch import STR, Auto
+from strust.torch import STR, Auto, ConstrainedAuto
 
 STEPS = 25
 
@@ -114,6 +114,23 @@ def loaded(rank: int, size: int) -> dict:
     if rank == 0:
         opt.step(closure_of(opt, model, *part(STEPS, rank, size)))
     return {"steps": opt.numbers()["steps"], "calls": calls}
+
+
+def bounded(rank: int, size: int, whole: bool = False) -> dict:
+    """A row that only the first rank knows, and one that all others know. `whole` is one process with all items."""
+    w = torch.nn.Parameter(torch.zeros(3, dtype=torch.float64))
+    opt = ConstrainedAuto([w], rows=[(1.0, 1.0), (None, 0.5)])
+    mine = torch.arange(size) if whole else torch.tensor([rank])
+    for k in range(300):
+        noise = 0.1 * torch.randn(size, 3, generator=torch.Generator().manual_seed(k), dtype=torch.float64)
+
+        def closure(noise=noise):
+            loss = (w - torch.tensor([3.0, 2.0, 2.0]) + noise[mine]).square().sum(1).mean()
+            first, others = w[:2].mean() + noise[mine[mine == 0], 2], w[2] + noise[mine[mine > 0], 0]
+            return loss, torch.stack([first.mean(), others.mean()])
+
+        opt.step(closure)
+    return {"parameters": w.tolist(), "multipliers": opt.multipliers(), "numbers": opt.numbers()}
 
 
 def dies(rank: int, size: int) -> dict:

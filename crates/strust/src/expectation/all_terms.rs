@@ -1,6 +1,6 @@
 //! Rows on all terms: as exact constraints, and measured with their standard errors.
 
-use super::{Expectation, IndexedRow};
+use super::{Expectation, IndexedRow, Members};
 use crate::{
     Error,
     constraints::{Constraint, Sense},
@@ -17,7 +17,8 @@ use std::{borrow::BorrowMut, marker::PhantomData};
 pub struct MeasuredRow {
     /// Σⱼ wⱼ·(mean over group j) of the true score, if there is one, else of the smooth one.
     pub value: f64,
-    /// Its standard error, if the terms are drawn from a larger population. NaN for a group with one member.
+    /// Its standard error, if the terms, with the groups they are in, are drawn from a larger population. NaN for a group
+    /// with one member.
     pub standard_error: f64,
     /// The same sum of the smooth score.
     pub smooth: f64,
@@ -35,44 +36,97 @@ impl MeasuredRow {
     }
 }
 
-/// A standard error comes from the means of this many parts of a group. Its own relative error is about 7 %.
+/// A standard error comes from the means of this many parts of a stratum. Its own relative error is about 7 %.
 const PARTS: usize = 100;
 
-/// The mean of an objective over some terms, and the variance of this mean.
-fn mean_and_variance<O: Objective>(f: &mut O, x: &O::Point, members: &[usize], part: &mut Sample) -> (f64, f64) {
-    let count = members.len().min(PARTS.max(members.len().div_ceil(PIECE)));
-    let all = Sample::range(0..0);
-    let means: Vec<(f64, f64)> = (0..count)
-        .map(|first| {
-            part.set_terms_of(&all, members.iter().copied().skip(first).step_by(count));
-            (part.len() as f64 / members.len() as f64, f.value(x, part).value)
-        })
-        .collect();
-    let mean = means.iter().map(|(share, mean)| share * mean).sum::<f64>();
-    let spread = means.iter().map(|(share, part)| share * (part - mean).powi(2)).sum::<f64>();
-    (mean, spread / (count as f64 - 1.0))
+/// The scores of a stratum: the terms that are in the same groups.
+struct Stratum {
+    /// One of its terms.
+    first: usize,
+    terms: f64,
+    mean: f64,
+    /// Σ (s − mean)² over its terms.
+    squares: f64,
+}
+
+impl Stratum {
+    fn new<O: Objective>(f: &mut O, x: &O::Point, members: &[usize], part: &mut Sample) -> Self {
+        let count = members.len().min(PARTS.max(members.len().div_ceil(PIECE)));
+        let (all, terms) = (Sample::range(0..0), members.len() as f64);
+        let means: Vec<(f64, f64)> = (0..count)
+            .map(|first| {
+                part.set_terms_of(&all, members.iter().copied().skip(first).step_by(count));
+                (part.len() as f64 / terms, f.value(x, part).value)
+            })
+            .collect();
+        let mean = means.iter().map(|(share, mean)| share * mean).sum::<f64>();
+        let spread = means.iter().map(|(share, part)| share * (part - mean).powi(2)).sum::<f64>();
+        let squares = spread / (count as f64 - 1.0).max(1.0) * terms * (terms - 1.0);
+        Self { first: members[0], terms, mean, squares }
+    }
+}
+
+/// A group as the sum of its strata.
+struct Mean<'a> {
+    group: &'a Members,
+    terms: f64,
+    mean: f64,
+}
+
+impl<'a> Mean<'a> {
+    fn new(group: &'a Members, strata: &[Stratum]) -> Self {
+        let own = || strata.iter().filter(|stratum| group.contains(stratum.first));
+        let terms = own().map(|stratum| stratum.terms).sum::<f64>();
+        Self { group, terms, mean: own().map(|stratum| stratum.terms / terms * stratum.mean).sum() }
+    }
+}
+
+impl IndexedRow {
+    fn value(&self, means: &[Mean<'_>]) -> f64 {
+        self.weights.iter().map(|&(group, weight)| weight * means[group].mean).sum()
+    }
+
+    /// Σᵢ (Σⱼ wⱼ·(sᵢ − mean of group j)/√(nⱼ(nⱼ − 1)) over the groups of term i)²: how a term that is drawn again moves the
+    /// means of all its groups. For disjoint groups it is Σⱼ wⱼ²·(variance in group j)/nⱼ.
+    fn variance(&self, means: &[Mean<'_>], strata: &[Stratum]) -> f64 {
+        let of_stratum = |stratum: &Stratum| {
+            let (mut slope, mut moved) = (0.0, 0.0);
+            for &(group, weight) in &self.weights {
+                let Mean { group, terms, mean } = means[group];
+                if group.contains(stratum.first) {
+                    let weight = weight / (terms * (terms - 1.0)).sqrt();
+                    slope += weight;
+                    moved += weight * (stratum.mean - mean);
+                }
+            }
+            slope * slope * stratum.squares + moved * moved * stratum.terms
+        };
+        strata.iter().map(of_stratum).sum()
+    }
 }
 
 impl<S: Objective, T: Objective<Point = S::Point>> Expectation<S, T> {
     /// Measures the rows on all terms. To measure them on held-out terms, make the same rows over those.
     pub fn measure(&mut self, x: &S::Point) -> Vec<MeasuredRow> {
+        let mut members: Vec<Vec<usize>> = Vec::new();
+        // Stratum 0 is in no group.
+        for (i, stratum) in self.strata().into_iter().enumerate().filter(|(_, stratum)| *stratum > 0) {
+            members.resize(members.len().max(stratum), Vec::new());
+            members[stratum - 1].push(i);
+        }
         let Self { score, rate, groups, rows, part } = self;
-        let groups = groups.iter().map(|group| {
-            let members = group.list();
-            let smooth = mean_and_variance(score, x, &members, part);
-            (smooth.0, rate.as_mut().map_or(smooth, |rate| mean_and_variance(rate, x, &members, part)))
-        });
-        let groups: Vec<(f64, (f64, f64))> = groups.collect();
-        let measured = |IndexedRow { weights, lower, upper }: &IndexedRow| MeasuredRow {
-            value: weights.iter().map(|&(group, weight)| weight * groups[group].1.0).sum(),
-            standard_error: weights
-                .iter()
-                .map(|&(group, weight)| weight * weight * groups[group].1.1)
-                .sum::<f64>()
-                .sqrt(),
-            smooth: weights.iter().map(|&(group, weight)| weight * groups[group].0).sum(),
-            lower: *lower,
-            upper: *upper,
+        let smooth: Vec<Stratum> = members.iter().map(|members| Stratum::new(score, x, members, part)).collect();
+        let rates: Option<Vec<Stratum>> =
+            rate.as_mut().map(|rate| members.iter().map(|members| Stratum::new(rate, x, members, part)).collect());
+        let strata = rates.as_ref().unwrap_or(&smooth);
+        let means = |strata| groups.iter().map(|group| Mean::new(group, strata)).collect::<Vec<_>>();
+        let (smooth, means) = (means(&smooth), means(strata));
+        let measured = |row: &IndexedRow| MeasuredRow {
+            value: row.value(&means),
+            standard_error: row.variance(&means, strata).sqrt(),
+            smooth: row.value(&smooth),
+            lower: row.lower,
+            upper: row.upper,
         };
         rows.iter().map(measured).collect()
     }

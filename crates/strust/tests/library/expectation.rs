@@ -515,6 +515,64 @@ fn the_standard_error_covers_the_mean_of_the_population() {
     }
 }
 
+/// The standard deviation of the row over 2000 draws of the population, where the mean of the scores and the share of
+/// each group are random.
+#[test]
+fn the_standard_error_of_overlapping_groups_is_the_deviation_over_draws_of_the_population() {
+    const N: usize = 400;
+    let draw = |seed: u64, row: &dyn Fn(&[Members]) -> MeanRow| {
+        let (scores, places) = (normals(2 * seed, N), normals(2 * seed + 1, N));
+        let above = |bound: f64| Members::new(N, |i| places[i] > bound);
+        // Half of the terms, all, the same half again, one that contains this half, and one that cuts it.
+        let groups = [above(0.0), Members::all(N), above(0.0), above(-0.5), Members::new(N, |i| places[i].abs() < 0.3)];
+        let given = row(&groups).at_most(0.0);
+        let score = |i: usize, _: &Vec<f64>, _: &mut Vec<f64>| scores[i] + 1.5 * places[i].signum();
+        constraint_from_terms(N, score, vec![given]).unwrap().measure(&vec![0.0])[0]
+    };
+    let rows: [(&str, &dyn Fn(&[Members]) -> MeanRow); 5] = [
+        ("a group minus all", &|group| MeanRow::difference(&group[0], &group[1])),
+        ("a copy of a group again", &|group| MeanRow::mean(&group[0]).plus(1.0, &group[0])),
+        ("the same terms again", &|group| MeanRow::mean(&group[0]).plus(1.0, &group[2])),
+        ("three groups", &|group| MeanRow::mean(&group[3]).plus(-2.0, &group[4]).plus(0.5, &group[0])),
+        ("a group minus a larger one", &|group| MeanRow::difference(&group[0], &group[3])),
+    ];
+    for (what, row) in rows {
+        let drawn: Vec<MeasuredRow> = (0..2000).map(|seed| draw(seed, row)).collect();
+        let mean = |value: &dyn Fn(&MeasuredRow) -> f64| drawn.iter().map(value).sum::<f64>() / drawn.len() as f64;
+        let center = mean(&|row| row.value);
+        let deviation = mean(&|row| (row.value - center).powi(2)).sqrt();
+        let reported = mean(&|row| row.standard_error.powi(2)).sqrt();
+        println!("{what}: {reported:.4}, {deviation:.4}");
+        // The deviation of 2000 draws has the relative error 1/√4000 = 1.6 %.
+        assert!((reported / deviation - 1.0).abs() < 0.05, "{what}: {reported} instead of {deviation}");
+    }
+}
+
+/// A row of other groups splits the terms into strata, one of them with one term.
+#[test]
+fn other_rows_do_not_change_the_standard_error_of_a_row() {
+    let scores = normals(5, 90);
+    let (low, high) = (Members::new(90, |i| i % 3 == 0), Members::new(90, |i| i % 3 != 0));
+    let others =
+        [Members::new(90, |i| i < 31), Members::new(90, |i| (3..50).contains(&i)), Members::new(90, |i| i == 7)];
+    let row = || MeanRow::mean(&low).plus(-2.0, &high).at_most(0.0);
+    let measure = |rows: Vec<MeanRow>| {
+        let score = |i: usize, _: &Vec<f64>, _: &mut Vec<f64>| scores[i];
+        constraint_from_terms(90, score, rows).unwrap().measure(&vec![0.0])
+    };
+    let alone = measure(vec![row()])[0];
+    let variance = |group: &Members| {
+        let own: Vec<f64> = (0..90).filter(|&i| group.contains(i)).map(|i| scores[i]).collect();
+        let (n, mean) = (own.len() as f64, own.iter().sum::<f64>() / own.len() as f64);
+        own.iter().map(|score| (score - mean).powi(2)).sum::<f64>() / (n - 1.0) / n
+    };
+    assert!((alone.standard_error / (variance(&low) + 4.0 * variance(&high)).sqrt() - 1.0).abs() < 1e-12);
+    let among = measure([vec![row()], others.iter().map(|group| MeanRow::mean(group).at_most(0.0)).collect()].concat());
+    assert!((among[0].standard_error / alone.standard_error - 1.0).abs() < 1e-12);
+    assert!((among[0].value - alone.value).abs() < 1e-12);
+    assert!(among[3].standard_error.is_nan() && among[1].standard_error > 0.0);
+}
+
 #[test]
 fn wrong_rows_are_errors_that_say_what_to_do() {
     let rows = |row: MeanRow| constraint_from_terms(4, |_, x: &Vec<f64>, _: &mut Vec<f64>| x[0], vec![row]);

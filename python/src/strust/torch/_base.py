@@ -399,8 +399,8 @@ class TrialOptimizer(Optimizer):
             if state["numbers"].numel() != len(self._initial) + self._further:
                 raise ValueError(
                     f"{type(self).__name__}: the saved state has {state['numbers'].numel()} numbers, but "
-                    f"{len(self._initial)} were expected; it was saved by another version of strust. Start again from "
-                    "the parameters"
+                    f"{len(self._initial) + self._further} were expected; it was saved by another version of strust. "
+                    "Start again from the parameters"
                 )
         keys = chain.from_iterable(group["params"] for group in state_dict["param_groups"])
         pairs = [(saved[key], p) for key, p in zip(keys, self._all(), strict=False) if key in saved]

@@ -196,7 +196,11 @@ class ConstrainedAuto(Auto):
             seen = numbers(torch.stack([table[0] / table[1], table[1], self._known]))
             count = len(self._bounds)
             self._values, shares, known = seen[:count], seen[count : 2 * count], seen[2 * count :]
-            forces = [self._sign * force for force in self._multipliers.forces()]
+            # The loss is a mean over all ranks, so the ranks that know a row also act for the others.
+            forces = [
+                self._sign * force / (known_by or 1.0)
+                for force, known_by in zip(self._multipliers.forces(), shares, strict=True)
+            ]
             self._forces = torch.tensor(forces, dtype=self._losses.dtype, device=flat.device)
             for i, row in enumerate(self._multipliers.rows):
                 if shares[i] > 0.0 and row.is_in_play:

@@ -17,19 +17,21 @@ class StratifiedBatches(Sampler[list[int]]):
     """Batches that have members of every group in proportion, for the `batch_sampler` of a `DataLoader`.
 
     A group with the share p of all items has ⌊pB⌋ or ⌈pB⌉ members in each batch of B items. In one pass no item comes
-    twice, and every item comes once if B divides their number; otherwise the rest is left out, another one in each
-    pass. Batch k is a function of (seed, k): a training that has made k steps resumes with `start=k`.
+    twice, on no rank, and every item comes once if all batches fill up; otherwise the rest is left out, another one in
+    each pass. Batch k is a function of (seed, k): a training that has made k steps resumes with `start=k`.
 
     Parameters
     ----------
     groups
         The group of each item: any labels, or a tensor with one number per item.
     batch_size
-        The number B of items in a batch.
+        The number B of items in a batch, on each rank.
     seed
         Chooses the order.
     start
         The first batch, counted over all passes. The first pass is then what is left of it.
+    rank, world_size
+        This process and the number of processes in data-parallel training. All other arguments are the same on each.
 
     Examples
     --------
@@ -40,23 +42,39 @@ class StratifiedBatches(Sampler[list[int]]):
     [['a', 'a', 'b'], ['a', 'a', 'b'], ['a', 'a', 'b']]
     """
 
-    def __init__(self, groups: Sequence[Hashable] | Tensor, batch_size: int, *, seed: int = 0, start: int = 0) -> None:
+    def __init__(
+        self,
+        groups: Sequence[Hashable] | Tensor,
+        batch_size: int,
+        *,
+        seed: int = 0,
+        start: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
         labels: list[Hashable] = [*numbers(groups)] if isinstance(groups, Tensor) else list(groups)
-        for name, value, least in (("batch_size", batch_size, 1), ("seed", seed, 0), ("start", start, 0)):
+        counts = {"batch_size": batch_size, "seed": seed, "start": start, "rank": rank, "world_size": world_size}
+        for name, value in counts.items():
+            least = int(name in ("batch_size", "world_size"))
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"StratifiedBatches: `{name}` is a {type(value).__name__}; give an integer")
             if value < least:
                 raise ValueError(f"StratifiedBatches: `{name}` is {value}; it must be at least {least}")
-        if batch_size > len(labels):
+        if rank >= world_size:
+            raise ValueError(f"StratifiedBatches: `rank` is {rank}, but `world_size` is {world_size}; ranks begin at 0")
+        if batch_size * world_size > len(labels):
             raise ValueError(
-                f"StratifiedBatches: `batch_size` is {batch_size}, but there are {len(labels)} items; use at most those"
+                f"StratifiedBatches: `batch_size` is {batch_size}, on {world_size} ranks, but there are {len(labels)} "
+                "items; use at most those"
             )
         members: dict[Hashable, list[int]] = {}
         for item, label in enumerate(labels):
             members.setdefault(label, []).append(item)
         self._members = [torch.tensor(items) for items in members.values()]
-        self._items, self._size, self._seed = len(labels), batch_size, seed
+        self._items, self._size, self._seed = len(labels), batch_size * world_size, seed
         self._next = start
+        # The members of a group lie one after the other in the batch of all ranks, so each rank gets its part of them.
+        self._own = slice(rank, None, world_size)
 
     def __len__(self) -> int:
         """The batches of a pass."""
@@ -67,7 +85,7 @@ class StratifiedBatches(Sampler[list[int]]):
         number, first = divmod(self._next, len(self))
         for batch in self._pass(number)[first:]:
             self._next += 1
-            yield batch
+            yield batch[self._own]
 
     def _pass(self, number: int) -> list[list[int]]:
         """All batches of a pass."""
