@@ -86,6 +86,20 @@ fn both_evaluations_of_a_step_draw_the_same_mask_and_the_next_step_another_one()
 }
 
 #[test]
+fn a_trial_records_no_graph() {
+    let (device, _alone) = device();
+    let (net, input) = (Net::new(&device), random([8, 4], &device));
+    let mut tracked = Vec::new();
+    let loss = |net: &Net| {
+        let loss = net.loss(&input);
+        tracked.push(loss.is_tracked());
+        loss
+    };
+    Optimizer::auto().step(net, loss).unwrap();
+    assert_eq!(tracked, [true, false]);
+}
+
+#[test]
 fn running_statistics_move_once_a_step() {
     let (device, _alone) = device();
     let (mut net, input) = (Net::new(&device), random([32, 4], &device));
