@@ -3,7 +3,7 @@
 use crate::{
     Error, Flat, Parameters, Place, Slot,
     flat::loading_to,
-    objective::StepLoss,
+    objective::{StepLoss, until_mistake},
     parameters::{Others, check_same},
     saved::SavedOptimizer,
 };
@@ -47,14 +47,15 @@ const LARGE: f64 = 1_048_576.0;
 /// ```
 ///
 /// The closure returns the mean loss of one batch. [`Auto`] and `Str` call it twice in a step: for the gradient, and for
-/// the trial, which records no graph. All calls of a step draw the same dropout masks, because the device's generator is seeded before each call.
-/// Batch-norm's running statistics move once.
+/// the trial, which records no graph. All calls of a step draw the same dropout masks, because the device's generator is
+/// seeded before each call. Batch-norm's running statistics move once.
 ///
 /// The module that a step returns is the answer so far. For [`Auto`] this is an average, where no gradient was taken: see
 /// [`averaged`](Self::averaged) for a module with batch-norm. The optimizer keeps the parameters itself, so it overwrites
 /// what is done to them between two steps. Parameters without a gradient stay as they are.
 ///
-/// A clone of a module copies no numbers. Keep one to have the module after an error.
+/// A step that returns an error drops the module and changes nothing else. A clone of a module copies no numbers: keep one
+/// to resume with it. If panics abort, a mistake in the closure ends the program with its message.
 pub struct Optimizer<V = Vec<f32>> {
     method: AnyMethod<V>,
     run: Option<Run<V>>,
@@ -117,7 +118,7 @@ impl<V: Place> Optimizer<V> {
     /// One step on one batch. Returns the module with the answer so far, and the loss where the gradient was taken.
     pub fn step<M: Module>(&mut self, module: M, loss: impl FnMut(&M) -> Tensor<1>) -> Result<(M, f64), Error> {
         let parameters = Parameters::of(&module)?;
-        let record = self.advance(&parameters, &module, loss)?;
+        let record = until_mistake(|| self.advance(&parameters, &module, loss))?;
         if let Some(observer) = &mut self.observer {
             observer(&record);
         }
@@ -145,8 +146,11 @@ impl<V: Place> Optimizer<V> {
         let run = self.run.as_mut().expect("it was started");
         check_same(&run.slots, parameters.slots())?;
         let sample = Sample::new(vec![0], generator(self.seed, run.state.steps()).next_u64());
-        let record = self.method.step(&mut f, &mut run.state, &sample);
-        f.mistake.take().map_or_else(|| Ok(record?), Err)
+        let record = self.method.step(&mut f, &mut run.state, &sample)?;
+        if let Some(statistics) = f.statistics {
+            drop(statistics.restore(module.clone()));
+        }
+        Ok(record)
     }
 
     /// The module with the answer so far.

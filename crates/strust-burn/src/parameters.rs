@@ -178,13 +178,9 @@ impl Others {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// Writes them to the places from which they were taken.
+    /// Writes them to the places from which they were taken, where no update may wait that `others` has not seen.
     pub fn restore<M: Module>(&self, module: M) -> M {
-        if self.is_empty() {
-            return module;
-        }
-        drop(module.valid());
-        module.map(&mut Restore(self))
+        if self.is_empty() { module } else { module.map(&mut Restore(self)) }
     }
     pub fn map(&self, change: impl Fn(&Tensor<1>) -> Tensor<1>) -> Self {
         Self(self.0.iter().map(|(id, tensor)| (*id, change(tensor))).collect())

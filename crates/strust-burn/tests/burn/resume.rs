@@ -7,7 +7,7 @@ use burn::{
 };
 use std::fs;
 use strust::{constraints::Affine, prelude::*};
-use strust_burn::{Flat, Optimizer, Parameters, Place};
+use strust_burn::{Error, Flat, Optimizer, Parameters, Place};
 
 fn steps<V: Place>(optimizer: &mut Optimizer<V>, mut net: Net, batches: &[Tensor<2>]) -> Net {
     for batch in batches {
@@ -72,6 +72,48 @@ fn a_run_resumes_from_files_with_the_same_bits() {
     resumes_with_the_same_bits(|| Optimizer::<Vec<f32>>::new(sqp()));
     let penalty = || StrP::new(StrPConfig::default(), plane()).unwrap();
     resumes_with_the_same_bits(|| Optimizer::<Vec<f32>>::new(penalty()));
+}
+
+fn mistakes_change_no_bit<V: Place>(mut optimizer: Optimizer<V>) {
+    let (device, _alone) = device();
+    let batches: Vec<Tensor<2>> = (0..10).map(|_| random([16, 4], &device)).collect();
+    let mut net = steps(&mut optimizer, Net::new(&device), &batches[..5]);
+    let (state, numbers) = (optimizer.to_bytes().unwrap(), all_numbers::<V>(&net));
+    for kind in 0..4 {
+        let mut calls = 0;
+        let wrong = |net: &Net| {
+            calls += 1;
+            let loss = net.loss(&batches[0]);
+            match (kind, calls) {
+                (0, _) => loss.detach(),
+                (1, _) => net.output.weight.val().square().sum(),
+                (2, 1) | (3, 2) => loss.repeat(&[3]),
+                _ => loss,
+            }
+        };
+        let error = optimizer.step(net.clone(), wrong).unwrap_err();
+        match kind {
+            0 => assert!(matches!(error, Error::Detached), "{error}"),
+            1 => assert!(matches!(error, Error::NoGradient { .. }), "{error}"),
+            _ => assert!(matches!(error, Error::NotOneNumber { found: 3 }), "{error}"),
+        }
+        assert_eq!(calls, if kind == 3 { 2 } else { 1 });
+        assert_eq!(optimizer.to_bytes().unwrap()[..], state[..], "mistake {kind}");
+        assert_eq!(all_numbers::<V>(&net), numbers, "mistake {kind}");
+    }
+    net = steps(&mut optimizer, net, &batches[5..]);
+    let mut other = optimizer.from_bytes(state).unwrap();
+    let net_of_other = steps(&mut other, net.clone(), &batches[5..]);
+    let parameters = Parameters::of(&net).unwrap();
+    let [found, expected] = [net, net_of_other].map(|net| parameters.vector::<V, _>(&net).unwrap().components());
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_mistake_in_the_closure_changes_no_bit() {
+    mistakes_change_no_bit(Optimizer::auto());
+    mistakes_change_no_bit(Optimizer::auto_on_device());
+    mistakes_change_no_bit(Optimizer::<Vec<f32>>::new(Str::default()));
 }
 
 #[test]
