@@ -14,8 +14,8 @@ pub enum Error {
     NoParameters,
     /// A parameter has another type than the vectors of the method.
     #[error(
-        "parameter `{name}` is {found}, but the method's vectors are {expected}: cast the module, or name the other \
-         type, as in `Optimizer::<Vec<f64>>::new(Auto::default())`"
+        "parameter `{name}` is {found}, but the method's vectors are {expected}: cast the module, or for F32 and F64 name \
+         the other type, as in `Optimizer::<Vec<f64>>::new(Auto::default())`"
     )]
     Kind {
         /// The parameter.

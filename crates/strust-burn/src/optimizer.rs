@@ -1,7 +1,7 @@
 //! An optimizer in Burn's habit: it takes a module and a closure, and returns the module and the loss.
 
 use crate::{
-    Error, Flat, Parameters, Place, Slot,
+    Error, Flat, Parameters, Place,
     flat::loading_to,
     objective::{StepLoss, until_mistake},
     parameters::{Others, check_same},
@@ -69,7 +69,7 @@ pub struct Optimizer<V = Vec<f32>> {
 type Observer = Box<dyn FnMut(&StepRecord) + Send>;
 
 struct Run<V> {
-    slots: Vec<Slot>,
+    parameters: Parameters,
     state: AnyState<V>,
 }
 
@@ -117,7 +117,7 @@ impl<V: Place> Optimizer<V> {
 
     /// One step on one batch. Returns the module with the answer so far, and the loss where the gradient was taken.
     pub fn step<M: Module>(&mut self, module: M, loss: impl FnMut(&M) -> Tensor<1>) -> Result<(M, f64), Error> {
-        let parameters = Parameters::of(&module)?;
+        let parameters = self.parameters(&module)?;
         let record = until_mistake(|| self.advance(&parameters, &module, loss))?;
         if let Some(observer) = &mut self.observer {
             observer(&record);
@@ -125,6 +125,16 @@ impl<V: Place> Optimizer<V> {
         let value = record.value;
         self.record = Some(record);
         Ok((self.answer(&parameters, module), value))
+    }
+
+    /// The parameters of a module, if it fits.
+    fn parameters<M: Module>(&self, module: &M) -> Result<Parameters, Error> {
+        let parameters = Parameters::of(module)?;
+        parameters.check(V::DTYPE)?;
+        if let Some(run) = &self.run {
+            parameters.check_same(&run.parameters)?;
+        }
+        Ok(parameters)
     }
 
     fn advance<M: Module>(
@@ -135,22 +145,29 @@ impl<V: Place> Optimizer<V> {
     ) -> Result<StepRecord, Error> {
         let mut f = StepLoss::<V, M, _>::new(parameters, module, loss);
         if self.run.is_none() {
-            let start = parameters.vector(module)?;
             let state = match &self.loaded {
-                None => self.method.init(&mut f, start)?,
-                Some(loaded) => resume(&mut self.method, &mut f, parameters, loaded)?,
+                None => self.method.init(&mut f, parameters.vector(module)?)?,
+                Some(saved) => {
+                    let state = self.restored(parameters, saved)?;
+                    self.method.prepare(&mut f, state.point())?;
+                    state
+                }
             };
-            self.run = Some(Run { slots: parameters.slots().to_vec(), state });
+            self.run = Some(Run { parameters: parameters.clone(), state });
             self.loaded = None;
         }
         let run = self.run.as_mut().expect("it was started");
-        check_same(&run.slots, parameters.slots())?;
         let sample = Sample::new(vec![0], generator(self.seed, run.state.steps()).next_u64());
         let record = self.method.step(&mut f, &mut run.state, &sample)?;
         if let Some(statistics) = f.statistics {
             drop(statistics.restore(module.clone()));
         }
         Ok(record)
+    }
+    fn restored(&self, parameters: &Parameters, saved: &SavedOptimizer) -> Result<AnyState<V>, Error> {
+        check_same(&saved.slots, parameters.slots())?;
+        let read = || Method::<&mut dyn Objective<Point = V>>::restore(&self.method, &saved.state);
+        Ok(loading_to(parameters.device(), read)?)
     }
 
     /// The module with the answer so far.
@@ -172,11 +189,7 @@ impl<V: Place> Optimizer<V> {
         batches: impl IntoIterator<Item = B>,
         mut forward: impl FnMut(&M, &B),
     ) -> Result<M, Error> {
-        let parameters = Parameters::of(&module)?;
-        if let Some(run) = &self.run {
-            check_same(&run.slots, parameters.slots())?;
-            parameters.check(V::DTYPE)?;
-        }
+        let parameters = self.parameters(&module)?;
         let module = self.answer(&parameters, module);
         let mut batches = batches.into_iter();
         let own = parameters.others(&module);
@@ -230,8 +243,9 @@ impl<V: Place> Optimizer<V> {
 
     fn saved(&self) -> Result<SavedOptimizer, Error> {
         match (&self.run, &self.loaded) {
-            (Some(Run { slots, state }), _) => {
-                Ok(SavedOptimizer { state: state.save(), slots: slots.clone(), seed: self.seed, steps: state.steps() })
+            (Some(Run { parameters, state }), _) => {
+                let slots = parameters.slots().to_vec();
+                Ok(SavedOptimizer { state: state.save(), slots, seed: self.seed, steps: state.steps() })
             }
             (None, Some(loaded)) => Ok(loaded.clone()),
             (None, None) => Err(Error::NoState),
@@ -257,16 +271,4 @@ impl<V: Place> Optimizer<V> {
     fn resumed(self, saved: SavedOptimizer) -> Self {
         Self { seed: saved.seed, loaded: Some(saved), run: None, ..self }
     }
-}
-
-fn resume<V: Place, F: Objective<Point = V>>(
-    method: &mut AnyMethod<V>,
-    f: &mut F,
-    parameters: &Parameters,
-    loaded: &SavedOptimizer,
-) -> Result<AnyState<V>, Error> {
-    check_same(&loaded.slots, parameters.slots())?;
-    let state = loading_to(parameters.device(), || Method::<F>::restore(method, &loaded.state))?;
-    method.prepare(f, state.point())?;
-    Ok(state)
 }

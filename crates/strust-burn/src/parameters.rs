@@ -55,6 +55,8 @@ pub struct Parameters {
     slots: Vec<Slot>,
     /// The type of each, which only [`Parameters::check`] needs.
     types: Vec<DType>,
+    /// Their names by Burn's ids.
+    ids: HashMap<ParamId, String>,
     device: Device,
     /// Whether the module holds other tensors, such as running statistics.
     others: bool,
@@ -69,7 +71,7 @@ impl Parameters {
             return Err(Error::Shared { name, other });
         }
         let device = list.device.ok_or(Error::NoParameters)?;
-        Ok(Self { slots: list.slots, types: list.types, device, others: list.others })
+        Ok(Self { slots: list.slots, types: list.types, ids: list.ids, device, others: list.others })
     }
     /// The number of components.
     #[must_use]
@@ -123,6 +125,15 @@ impl Parameters {
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }
+    /// Checks that these are the parameters of the steps before.
+    pub(crate) fn check_same(&self, before: &Self) -> Result<(), Error> {
+        check_same(&before.slots, &self.slots)?;
+        if before.ids == self.ids {
+            return Ok(());
+        }
+        let why = "names and shapes are the same, but Burn's ids, which `clone` and `load_file` keep, are not";
+        Err(Error::OtherModule { why: why.into() })
+    }
     pub(crate) fn check(&self, expected: DType) -> Result<(), Error> {
         match self.types.iter().position(|found| *found != expected) {
             None => Ok(()),
@@ -157,7 +168,7 @@ impl Parameters {
     }
 }
 
-/// Checks that a module has the parameters of the steps before, by name and shape.
+/// Checks that parameters have the names and shapes of those before.
 pub fn check_same(before: &[Slot], now: &[Slot]) -> Result<(), Error> {
     let describe = |slot: &Slot| format!("`{}` of shape {:?}", slot.name, slot.shape);
     let differ = |why| Err(Error::OtherModule { why });
