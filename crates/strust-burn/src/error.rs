@@ -70,6 +70,11 @@ pub enum Error {
         /// The parameter.
         name: String,
     },
+    /// Running statistics of a module are not those of batch-norm.
+    #[error(
+        "a running statistic of the module is not a moving average: call `answer`, which leaves it, instead of `averaged`"
+    )]
+    NotAnAverage,
     /// There is no step yet, so there is nothing to save.
     #[error("there is no state to save: make a step first")]
     NoState,

@@ -124,7 +124,7 @@ impl<V: Place> Optimizer<V> {
         }
         let value = record.value;
         self.record = Some(record);
-        Ok((self.answer(&parameters, module), value))
+        Ok((self.with_answer(&parameters, module)?, value))
     }
 
     /// The parameters of a module, if it fits.
@@ -170,16 +170,22 @@ impl<V: Place> Optimizer<V> {
         Ok(loading_to(parameters.device(), read)?)
     }
 
-    /// The module with the answer so far.
-    fn answer<M: Module>(&self, parameters: &Parameters, module: M) -> M {
-        match &self.run {
-            Some(run) => parameters.put(module, run.state.point(), true),
-            None => module,
-        }
+    /// The module with the answer so far, which is that of the last step or of a loaded state.
+    pub fn answer<M: Module>(&self, module: M) -> Result<M, Error> {
+        let parameters = self.parameters(&module)?;
+        self.with_answer(&parameters, module)
+    }
+    fn with_answer<M: Module>(&self, parameters: &Parameters, module: M) -> Result<M, Error> {
+        Ok(match (&self.run, &self.loaded) {
+            (Some(run), _) => parameters.put(module, run.state.point(), true),
+            (None, Some(saved)) => parameters.put(module, self.restored(parameters, saved)?.point(), true),
+            (None, None) => module,
+        })
     }
 
-    /// The module with the answer so far, and batch-norm's running statistics computed anew there: the mean, over these
-    /// batches, of the means and variances of each batch. (PyTorch does this with `momentum=None`.)
+    /// The module with the [answer](Self::answer), and batch-norm's running statistics computed anew there: the mean, over
+    /// these batches, of the means and variances of each batch. (PyTorch does this with `momentum=None`.) Clones of the
+    /// module keep theirs.
     ///
     /// `forward` evaluates the module in training mode. Without batches, and for a module without running statistics, only
     /// the parameters are written.
@@ -190,10 +196,14 @@ impl<V: Place> Optimizer<V> {
         mut forward: impl FnMut(&M, &B),
     ) -> Result<M, Error> {
         let parameters = self.parameters(&module)?;
-        let module = self.answer(&parameters, module);
-        let mut batches = batches.into_iter();
+        // `train` gives it statistics of its own.
+        let module = self.with_answer(&parameters, module.train())?;
         let own = parameters.others(&module);
-        let Some(first) = batches.next().filter(|_| !own.is_empty()) else { return Ok(module) };
+        if own.is_empty() {
+            return Ok(module);
+        }
+        let mut batches = batches.into_iter();
+        let Some(first) = batches.next() else { return Ok(module) };
         let untracked = module.clone().no_grad();
         let mut pass = |from: &Others, batch: &B| {
             drop(from.restore(module.clone()));
@@ -210,6 +220,9 @@ impl<V: Place> Optimizer<V> {
         let far = pass(&large, &first);
         let mut sums = zero.with(&pass(&zero, &first), |_, near| near);
         let momenta = sums.with(&far, |near, far| 1.0 - (far - near) / LARGE);
+        if !momenta.all(|m| m.clone().greater_elem(0.0).bool_and(m.lower_equal_elem(1.0))) {
+            return Err(Error::NotAnAverage);
+        }
         let mut count = 1.0;
         for batch in batches {
             sums = sums.with(&pass(&zero, &batch), |sum, one| sum + one);

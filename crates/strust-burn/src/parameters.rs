@@ -3,7 +3,7 @@
 use crate::{Error, Place};
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId},
-    tensor::{DType, Device, Gradients, Shape, Tensor},
+    tensor::{Bool, DType, Device, Gradients, Shape, Tensor},
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::HashMap, ops::Range};
@@ -204,6 +204,9 @@ impl Others {
     pub fn differing(mut self, before: &Self) -> Self {
         self.0.retain(|id, tensor| !tensor.clone().equal(before.0[id].clone()).all().into_scalar::<bool>());
         self
+    }
+    pub fn all(&self, test: impl Fn(Tensor<1>) -> Tensor<1, Bool>) -> bool {
+        self.0.values().all(|tensor| test(tensor.clone()).all().into_scalar())
     }
 }
 

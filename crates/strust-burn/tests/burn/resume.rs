@@ -50,9 +50,12 @@ fn resumes_with_the_same_bits<V: Place>(make: impl Fn() -> Optimizer<V>) {
     let trained = steps(&mut optimizer, net::<V>(&device), &batches[..10]);
     optimizer.save(&state).unwrap();
     trained.clone().save_file(&module).unwrap();
+    let point = Parameters::of(&trained).unwrap().vector::<V, _>(&trained).unwrap().components();
     let expected = all_numbers::<V>(&steps(&mut optimizer, trained, &batches[10..]));
 
     let mut optimizer = make().load(&state).unwrap();
+    let answer = optimizer.averaged(net::<V>(&device), &batches, |net, batch| drop(net.loss(batch))).unwrap();
+    assert_eq!(all_numbers::<V>(&answer)[..point.len()], point, "the answer of a loaded state");
     let net = net::<V>(&device).load_file(&module);
     assert_eq!(optimizer.steps(), 10);
     assert_eq!(optimizer.to_bytes().unwrap()[..], fs::read(&state).unwrap()[..], "also before the next step");

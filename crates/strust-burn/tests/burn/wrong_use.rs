@@ -59,8 +59,10 @@ fn a_module_of_another_precision_than_the_loaded_state() {
     let x = Tensor::<1>::from_data([1.0_f64], (&device, DType::F64));
     let wide = Number { x: Param::from_tensor(x) };
     let mut resumed = Optimizer::auto().from_bytes(optimizer.to_bytes().unwrap()).unwrap();
-    let found = resumed.step(wide, |number| number.x.val().square()).unwrap_err();
+    let found = resumed.step(wide.clone(), |number| number.x.val().square()).unwrap_err();
     assert!(matches!(&found, Error::Kind { expected, .. } if expected == "F32"), "{found}");
+    let found = resumed.answer(wide).unwrap_err();
+    assert!(matches!(&found, Error::Kind { .. }), "{found}");
 }
 
 #[derive(Module, Debug)]
@@ -110,6 +112,8 @@ fn another_module_of_the_same_shapes_is_refused_but_a_copy_is_not() {
     let second = Net::new(&device);
     let found = optimizer.step(second.clone(), loss).unwrap_err();
     assert!(found.to_string().contains("but Burn's ids, which `clone` and `load_file` keep, are not"), "{found}");
+    let found = optimizer.answer(second.clone()).unwrap_err();
+    assert!(matches!(found, Error::OtherModule { .. }), "{found}");
     optimizer.step(second.clone().load_record(first.into_record()), loss).unwrap();
 
     // A loaded state belongs to the module of the next step.
