@@ -2,7 +2,12 @@
 
 use crate::place::{Component, Place};
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use std::{cell::RefCell, fmt, marker::PhantomData};
+use std::{
+    cell::RefCell,
+    fmt,
+    marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
 use strust::{
     Error,
     vector::{Elementwise, Vector},
@@ -64,9 +69,9 @@ thread_local! {
 /// Reads vectors onto a device.
 pub fn loading_to<R>(device: &Device, read: impl FnOnce() -> R) -> R {
     LOADS_TO.replace(Some(device.clone().inner()));
-    let result = read();
+    let result = catch_unwind(AssertUnwindSafe(read));
     LOADS_TO.replace(None);
-    result
+    result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 impl<T> fmt::Debug for Flat<T> {

@@ -70,6 +70,9 @@ impl Parameters {
         if let Some((name, other)) = list.shared {
             return Err(Error::Shared { name, other });
         }
+        if let Some(name) = list.elsewhere {
+            return Err(Error::Devices { name });
+        }
         let device = list.device.ok_or(Error::NoParameters)?;
         Ok(Self { slots: list.slots, types: list.types, ids: list.ids, device, others: list.others })
     }
@@ -227,6 +230,7 @@ struct Listing {
     ids: HashMap<ParamId, String>,
     shared: Option<(String, String)>,
     device: Option<Device>,
+    elsewhere: Option<String>,
     others: bool,
 }
 
@@ -246,10 +250,12 @@ impl ModuleVisitor for Listing {
         if let Some(other) = self.ids.insert(param.id, name.clone()) {
             self.shared.get_or_insert((other, name.clone()));
         }
+        if *self.device.get_or_insert_with(|| param.device()) != param.device() {
+            self.elsewhere.get_or_insert(name.clone());
+        }
         let start = self.slots.last().map_or(0, |slot| slot.range().end);
         self.slots.push(Slot { name, start, shape: param.dims().to_vec() });
         self.types.push(param.dtype());
-        self.device.get_or_insert_with(|| param.device());
     }
 }
 
@@ -303,6 +309,9 @@ impl ModuleMapper for Put<'_> {
         }
         let slot = &self.slots[self.next];
         self.next += 1;
+        if slot.is_empty() {
+            return param;
+        }
         let piece = self.flat.clone().narrow(0, slot.start, slot.len());
         param.map(|tensor| {
             // Layers such as dropout train if their input has autodiff. A tensor without a gradient makes no graph.

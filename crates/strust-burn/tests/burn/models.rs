@@ -273,6 +273,30 @@ impl Number {
     }
 }
 
+#[derive(Module, Debug)]
+struct WithEmpty {
+    before: Number,
+    empty: Param<Tensor<2>>,
+    after: Number,
+}
+
+#[test]
+fn a_parameter_without_components_stays_between_the_others() {
+    let (device, _alone) = device();
+    let empty = || Param::from_tensor(Tensor::zeros([0, 3], &device));
+    let mut module = WithEmpty { before: Number::new(1.0, &device), empty: empty(), after: Number::new(2.0, &device) };
+    let mut optimizer = Optimizer::auto();
+    for _ in 0..100 {
+        let loss = |module: &WithEmpty| {
+            module.before.x.val().square() + (module.after.x.val() - 1.0).square() + module.empty.val().sum()
+        };
+        (module, _) = optimizer.step(module, loss).unwrap();
+    }
+    assert_eq!(module.empty.dims(), [0, 3]);
+    let [before, after] = [module.before, module.after].map(|number| numbers(number.x.val())[0]);
+    assert!(before.abs() < 1e-3 && (after - 1.0).abs() < 1e-3, "{before} and {after}");
+}
+
 #[test]
 fn a_trial_that_is_not_finite_is_rejected() {
     let (device, _alone) = device();
