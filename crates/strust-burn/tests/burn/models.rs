@@ -54,12 +54,12 @@ impl Net {
         let error = self.output.forward(self.dropout.forward(hidden)) - input.clone().sum_dim(1);
         error.square().mean()
     }
-    fn mean(&self) -> Vec<f32> {
+    pub fn mean(&self) -> Vec<f32> {
         numbers(self.valid().norm.running_mean.value())
     }
 }
 
-fn near(a: &[f32], b: &[f32]) -> bool {
+pub fn near(a: &[f32], b: &[f32]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-6 * b.abs().max(1.0))
 }
 
