@@ -25,12 +25,9 @@ pub enum Error {
         /// The type of the parameter.
         found: String,
     },
-    /// The parameters are on several devices.
-    #[error("parameter `{name}` is on another device than those before it: move the module to one device with `fork`")]
-    Devices {
-        /// The parameter.
-        name: String,
-    },
+    /// The module is on several devices.
+    #[error("the module is on several devices: move it to one with `fork`")]
+    Devices,
     /// Two places of a module hold the same parameter.
     #[error("`{name}` and `{other}` are the same parameter: call the layer twice instead of storing it twice")]
     Shared {

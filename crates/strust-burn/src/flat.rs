@@ -2,12 +2,7 @@
 
 use crate::place::{Component, Place};
 use burn::tensor::{DType, Device, Tensor};
-use std::{
-    cell::RefCell,
-    fmt,
-    marker::PhantomData,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-};
+use std::{cell::RefCell, fmt, marker::PhantomData, panic};
 use strust::{
     Error,
     vector::{Elementwise, Vector},
@@ -62,9 +57,9 @@ thread_local! {
 /// Reads vectors onto a device.
 pub fn loading_to<R>(device: &Device, read: impl FnOnce() -> R) -> R {
     LOADS_TO.replace(Some(device.clone().inner()));
-    let result = catch_unwind(AssertUnwindSafe(read));
+    let result = panic::catch_unwind(panic::AssertUnwindSafe(read));
     LOADS_TO.replace(None);
-    result.unwrap_or_else(|panic| resume_unwind(panic))
+    result.unwrap_or_else(|thrown| panic::resume_unwind(thrown))
 }
 
 impl<T> fmt::Debug for Flat<T> {

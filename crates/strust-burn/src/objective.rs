@@ -16,8 +16,7 @@ use strust::{
 /// The generator of the device is seeded before each evaluation, so that dropout draws the same mask. Each evaluation has
 /// running statistics of its own.
 ///
-/// A mistake in the closure [unwinds](raise), because a method would take NaN for a property of the loss, and change its
-/// state.
+/// A mistake in the closure [unwinds](raise), because NaN would change the state of the method.
 pub struct StepLoss<'a, V, M, L> {
     parameters: &'a Parameters,
     module: &'a M,

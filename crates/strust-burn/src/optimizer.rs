@@ -117,38 +117,31 @@ impl<V: Place> Optimizer<V> {
 
     /// One step on one batch. Returns the module with the answer so far, and the loss where the gradient was taken.
     pub fn step<M: Module>(&mut self, module: M, loss: impl FnMut(&M) -> Tensor<1>) -> Result<(M, f64), Error> {
-        let parameters = self.parameters(&module)?;
-        let record = until_mistake(|| self.advance(&parameters, &module, loss))?;
+        let record = until_mistake(|| self.advance(&module, loss))?;
         if let Some(observer) = &mut self.observer {
             observer(&record);
         }
         let value = record.value;
         self.record = Some(record);
-        Ok((self.with_answer(&parameters, module)?, value))
+        Ok((self.answer(module)?, value))
     }
 
     /// The parameters of a module, if it fits.
     fn parameters<M: Module>(&self, module: &M) -> Result<Parameters, Error> {
         let parameters = Parameters::of(module)?;
         parameters.check(V::DTYPE)?;
-        if let Some(run) = &self.run {
-            parameters.check_same(&run.parameters)?;
-        }
+        self.run.as_ref().map_or(Ok(()), |run| parameters.check_same(&run.parameters))?;
         Ok(parameters)
     }
 
-    fn advance<M: Module>(
-        &mut self,
-        parameters: &Parameters,
-        module: &M,
-        loss: impl FnMut(&M) -> Tensor<1>,
-    ) -> Result<StepRecord, Error> {
-        let mut f = StepLoss::<V, M, _>::new(parameters, module, loss);
+    fn advance<M: Module>(&mut self, module: &M, loss: impl FnMut(&M) -> Tensor<1>) -> Result<StepRecord, Error> {
+        let parameters = self.parameters(module)?;
+        let mut f = StepLoss::<V, M, _>::new(&parameters, module, loss);
         if self.run.is_none() {
             let state = match &self.loaded {
                 None => self.method.init(&mut f, parameters.vector(module)?)?,
                 Some(saved) => {
-                    let state = self.restored(parameters, saved)?;
+                    let state = self.restored(&parameters, saved)?;
                     self.method.prepare(&mut f, state.point())?;
                     state
                 }
@@ -173,12 +166,9 @@ impl<V: Place> Optimizer<V> {
     /// The module with the answer so far, which is that of the last step or of a loaded state.
     pub fn answer<M: Module>(&self, module: M) -> Result<M, Error> {
         let parameters = self.parameters(&module)?;
-        self.with_answer(&parameters, module)
-    }
-    fn with_answer<M: Module>(&self, parameters: &Parameters, module: M) -> Result<M, Error> {
         Ok(match (&self.run, &self.loaded) {
             (Some(run), _) => parameters.put(module, run.state.point(), true),
-            (None, Some(saved)) => parameters.put(module, self.restored(parameters, saved)?.point(), true),
+            (None, Some(saved)) => parameters.put(module, self.restored(&parameters, saved)?.point(), true),
             (None, None) => module,
         })
     }
@@ -195,15 +185,13 @@ impl<V: Place> Optimizer<V> {
         batches: impl IntoIterator<Item = B>,
         mut forward: impl FnMut(&M, &B),
     ) -> Result<M, Error> {
-        let parameters = self.parameters(&module)?;
         // `train` gives it statistics of its own.
-        let module = self.with_answer(&parameters, module.train())?;
+        let module = self.answer(module.train())?;
+        let parameters = Parameters::of(&module)?;
         let own = parameters.others(&module);
-        if own.is_empty() {
-            return Ok(module);
-        }
         let mut batches = batches.into_iter();
-        let Some(first) = batches.next() else { return Ok(module) };
+        let first = if own.is_empty() { None } else { batches.next() };
+        let Some(first) = first else { return Ok(module) };
         let untracked = module.clone().no_grad();
         let mut pass = |from: &Others, batch: &B| {
             drop(from.restore(module.clone()));

@@ -70,8 +70,8 @@ impl Parameters {
         if let Some((name, other)) = list.shared {
             return Err(Error::Shared { name, other });
         }
-        if let Some(name) = list.elsewhere {
-            return Err(Error::Devices { name });
+        if module.devices().len() > 1 {
+            return Err(Error::Devices);
         }
         let device = list.device.ok_or(Error::NoParameters)?;
         Ok(Self { slots: list.slots, types: list.types, ids: list.ids, device, others: list.others })
@@ -131,11 +131,8 @@ impl Parameters {
     /// Checks that these are the parameters of the steps before.
     pub(crate) fn check_same(&self, before: &Self) -> Result<(), Error> {
         check_same(&before.slots, &self.slots)?;
-        if before.ids == self.ids {
-            return Ok(());
-        }
-        let why = "names and shapes are the same, but Burn's ids, which `clone` and `load_file` keep, are not";
-        Err(Error::OtherModule { why: why.into() })
+        let why = "names and shapes are the same, but Burn's ids, which `clone` and `load_file` keep, are not".into();
+        if before.ids == self.ids { Ok(()) } else { Err(Error::OtherModule { why }) }
     }
     pub(crate) fn check(&self, expected: DType) -> Result<(), Error> {
         match self.types.iter().position(|found| *found != expected) {
@@ -230,7 +227,6 @@ struct Listing {
     ids: HashMap<ParamId, String>,
     shared: Option<(String, String)>,
     device: Option<Device>,
-    elsewhere: Option<String>,
     others: bool,
 }
 
@@ -250,12 +246,10 @@ impl ModuleVisitor for Listing {
         if let Some(other) = self.ids.insert(param.id, name.clone()) {
             self.shared.get_or_insert((other, name.clone()));
         }
-        if *self.device.get_or_insert_with(|| param.device()) != param.device() {
-            self.elsewhere.get_or_insert(name.clone());
-        }
         let start = self.slots.last().map_or(0, |slot| slot.range().end);
         self.slots.push(Slot { name, start, shape: param.dims().to_vec() });
         self.types.push(param.dtype());
+        self.device.get_or_insert_with(|| param.device());
     }
 }
 

@@ -1,6 +1,5 @@
 //! Where the vectors of a method are: on the host or on the device of the module.
 
-use crate::Flat;
 use burn::tensor::{DType, Device, Element, Tensor, TensorData, Transaction};
 use strust::vector::{Elementwise, Real};
 
@@ -25,7 +24,7 @@ pub trait Place: Sealed + Elementwise + Send + 'static {
 /// No other crate has another place.
 pub trait Sealed {}
 impl<T: Component> Sealed for Vec<T> {}
-impl<T: Component> Sealed for Flat<T> {}
+impl<T: Component> Sealed for crate::Flat<T> {}
 
 /// A component type that Burn has too.
 pub trait Component: Real + Element + Send {

@@ -19,8 +19,7 @@
 //!
 //! `examples/learner.rs` is a complete program. Burn's checkpoints hold the module, but not the state of this optimizer:
 //! keep a clone of the `Arc`, and save [`WithoutRate::optimizer`]. An error of a step stops the training, and
-//! `result.interrupted` has its text. After a stop, a module with batch-norm still gets its statistics in a pass over the
-//! training batches.
+//! `result.interrupted` has its text.
 
 use crate::{Optimizer, Place};
 use burn::{
@@ -208,10 +207,7 @@ fn validate<M: LearnerModel>(
     let mut batches = batches.iter();
     let mut iteration = 0;
     while let Some(batch) = batches.next() {
-        let batch = match batch {
-            Ok(batch) => batch,
-            Err(error) => return interrupter.fail(error),
-        };
+        let Ok(batch) = batch.map_err(|error| interrupter.fail(error)) else { return };
         iteration += 1;
         let item = TrainingItem::new(InferenceStep::step(model, batch), batches.progress(), Some(iteration), None);
         interrupter.fail_on_error(processor.process_valid(LearnerEvent::ProcessedItem(item)));
