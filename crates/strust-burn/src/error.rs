@@ -14,8 +14,8 @@ pub enum Error {
     NoParameters,
     /// A parameter has another type than the vectors of the method.
     #[error(
-        "parameter `{name}` is {found}, but the method's vectors are {expected}: cast the module, or name the other \
-         type, as in `Optimizer::<Vec<f64>>::new(Auto::default())`"
+        "parameter `{name}` is {found}, but the method's vectors are {expected}: cast the module, or for F32 and F64 name \
+         the other type, as in `Optimizer::<Vec<f64>>::new(Auto::default())`"
     )]
     Kind {
         /// The parameter.
@@ -25,6 +25,9 @@ pub enum Error {
         /// The type of the parameter.
         found: String,
     },
+    /// The module is on several devices.
+    #[error("the module is on several devices: move it to one with `fork`")]
+    Devices,
     /// Two places of a module hold the same parameter.
     #[error("`{name}` and `{other}` are the same parameter: call the layer twice instead of storing it twice")]
     Shared {
@@ -70,6 +73,11 @@ pub enum Error {
         /// The parameter.
         name: String,
     },
+    /// Running statistics of a module are not those of batch-norm.
+    #[error(
+        "a running statistic of the module is not a moving average: call `answer`, which leaves it, instead of `averaged`"
+    )]
+    NotAnAverage,
     /// There is no step yet, so there is nothing to save.
     #[error("there is no state to save: make a step first")]
     NoState,

@@ -1,8 +1,8 @@
 //! A one-dimensional tensor as a vector of the library.
 
 use crate::place::{Component, Place};
-use burn::tensor::{DType, Device, Tensor, TensorData};
-use std::{cell::RefCell, fmt, marker::PhantomData};
+use burn::tensor::{DType, Device, Tensor};
+use std::{cell::RefCell, fmt, marker::PhantomData, panic};
 use strust::{
     Error,
     vector::{Elementwise, Vector},
@@ -44,13 +44,6 @@ impl<T: Component> Flat<T> {
         let wide = T::KIND != DType::F64 && self.tensor.device().supports_dtype(DType::F64);
         if wide { self.tensor.clone().cast(DType::F64) } else { self.tensor.clone() }
     }
-    fn set(&mut self, tensor: Tensor<1>) {
-        self.tensor = tensor;
-    }
-    fn set_on_host(&mut self, numbers: Vec<T>) {
-        let data = TensorData::new(numbers, self.tensor.shape());
-        self.tensor = Tensor::from_data(data, (&self.tensor.device(), T::KIND));
-    }
     fn check(&self, x: &Self) {
         // Burn would broadcast a vector of one component.
         assert_eq!(self.tensor.dims(), x.tensor.dims(), "vectors of different shape");
@@ -64,20 +57,14 @@ thread_local! {
 /// Reads vectors onto a device.
 pub fn loading_to<R>(device: &Device, read: impl FnOnce() -> R) -> R {
     LOADS_TO.replace(Some(device.clone().inner()));
-    let result = read();
+    let result = panic::catch_unwind(panic::AssertUnwindSafe(read));
     LOADS_TO.replace(None);
-    result
+    result.unwrap_or_else(|thrown| panic::resume_unwind(thrown))
 }
 
 impl<T> fmt::Debug for Flat<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Flat({} on {:?})", self.tensor.dims()[0], self.tensor.device())
-    }
-}
-
-impl<T: Component> PartialEq for Flat<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.to_vec() == other.to_vec()
     }
 }
 
@@ -91,15 +78,15 @@ impl<T: Component> Vector for Flat<T> {
         Self::new(self.tensor.zeros_like())
     }
     fn set_zero(&mut self) {
-        self.set(self.tensor.zeros_like());
+        self.tensor = self.tensor.zeros_like();
     }
     fn copy_from(&mut self, x: &Self) {
         self.check(x);
-        self.set(x.tensor.clone());
+        self.tensor = x.tensor.clone();
     }
     fn set_sum(&mut self, x: &Self, a: f64, y: &Self) {
         x.check(y);
-        self.set(x.tensor.clone() + y.tensor.clone() * a);
+        self.tensor = x.tensor.clone() + y.tensor.clone() * a;
     }
     #[allow(clippy::float_cmp)] // a factor of exactly 1 needs no pass over memory
     fn scale_add(&mut self, b: f64, a: f64, x: &Self) {
@@ -126,7 +113,8 @@ impl<T: Component> Vector for Flat<T> {
     }
     fn set_components(&mut self, values: &[f64]) {
         assert_eq!(self.dimension(), values.len(), "components of another shape");
-        self.set_on_host(values.iter().map(|&value| T::from_f64(value)).collect());
+        let numbers: Vec<T> = values.iter().map(|&value| T::from_f64(value)).collect();
+        self.tensor = numbers.tensor(&self.tensor.device());
     }
     fn write(&self, out: &mut Vec<u8>) {
         Vector::write(&self.to_vec(), out);
@@ -142,26 +130,16 @@ impl<T: Component> Vector for Flat<T> {
 }
 
 impl<T: Component> Elementwise for Flat<T> {
-    fn scale_add_squares(&mut self, b: f64, a: f64, x: &Self) {
-        self.check(x);
-        self.tensor.inplace(|own| own * b + x.tensor.clone().square() * a);
-    }
-    fn add_ratio(&mut self, a: f64, x: &Self, s: f64, y: &Self, e: f64) {
-        self.check(x);
-        self.check(y);
-        let divisor = (y.tensor.clone() * s).sqrt() + e;
-        self.tensor.inplace(|own| own + x.tensor.clone() * a / divisor);
-    }
     fn set_root(&mut self, b: f64, x: &Self, a: f64, y: &Self) {
         x.check(y);
-        self.set((x.wide().square() * b + y.wide().square() * a).sqrt().cast(T::KIND));
+        self.tensor = (x.wide().square() * b + y.wide().square() * a).sqrt().cast(T::KIND);
     }
     fn set_affine(&mut self, s: f64, x: &Self, e: f64) {
-        self.set(x.tensor.clone() * s + e);
+        self.tensor = x.tensor.clone() * s + e;
     }
     fn set_quotient(&mut self, x: &Self, y: &Self) {
         x.check(y);
-        self.set(x.tensor.clone() / y.tensor.clone());
+        self.tensor = x.tensor.clone() / y.tensor.clone();
     }
     fn weighted_norm_squared(&self, w: &Self) -> f64 {
         self.check(w);

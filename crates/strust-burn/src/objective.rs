@@ -2,7 +2,10 @@
 
 use crate::{Error, Parameters, Place, parameters::Others};
 use burn::{module::Module, tensor::Tensor};
-use std::marker::PhantomData;
+use std::{
+    marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
 use strust::{
     objective::{Evaluation, Objective},
     sample::Sample,
@@ -10,45 +13,44 @@ use strust::{
 
 /// The loss of a module on the batch of a step, as a function of its parameters.
 ///
-/// The generator of the device is seeded before each evaluation, so that dropout draws the same mask. Only the first
-/// evaluation with a gradient and a finite value moves running statistics.
+/// The generator of the device is seeded before each evaluation, so that dropout draws the same mask. Each evaluation has
+/// running statistics of its own.
+///
+/// A mistake in the closure [unwinds](raise), because NaN would change the state of the method.
 pub struct StepLoss<'a, V, M, L> {
     parameters: &'a Parameters,
     module: &'a M,
     loss: L,
-    /// Whether running statistics have moved.
-    moved: bool,
-    /// The first mistake in the closure. To the method, its value is NaN.
-    pub mistake: Option<Error>,
+    /// The running statistics after the first evaluation with a gradient and a finite value.
+    pub statistics: Option<Others>,
     vector: PhantomData<V>,
+}
+
+/// Ends a step. Without unwinding it ends the program.
+fn raise(mistake: Error) -> ! {
+    assert!(cfg!(panic = "unwind"), "{mistake}");
+    resume_unwind(Box::new(mistake))
+}
+
+/// The result of a function, or the mistake that has ended it.
+pub fn until_mistake<R>(work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|thrown| Err(*thrown.downcast().unwrap_or_else(|panic| resume_unwind(panic))))
 }
 
 impl<'a, V: Place, M: Module, L: FnMut(&M) -> Tensor<1>> StepLoss<'a, V, M, L> {
     pub fn new(parameters: &'a Parameters, module: &'a M, loss: L) -> Self {
-        Self { parameters, module, loss, moved: false, mistake: None, vector: PhantomData }
+        Self { parameters, module, loss, statistics: None, vector: PhantomData }
     }
-    /// The loss at x, read by a function that also gets the module with the parameters x.
-    fn at(
-        &mut self,
-        x: &V,
-        sample: &Sample,
-        tracked: bool,
-        read: impl FnOnce(&M, Tensor<1>) -> Result<f64, Error>,
-    ) -> f64 {
-        let module = self.parameters.put(self.module.clone(), x, tracked);
+    /// The module with the parameters x and with statistics of its own, and the loss there.
+    fn at(&mut self, x: &V, sample: &Sample, tracked: bool) -> (M, Tensor<1>) {
+        let module = self.parameters.put(self.module.clone().train(), x, tracked);
         self.parameters.device().seed(sample.seed().unwrap_or(0));
         let loss = (self.loss)(&module);
-        let value = match loss.dims()[0] {
-            1 => read(&module, if loss.dtype() == V::DTYPE { loss } else { loss.cast(V::DTYPE) }),
-            found => Err(Error::NotOneNumber { found }),
-        };
-        value.unwrap_or_else(|mistake| {
-            self.mistake.get_or_insert(mistake);
-            f64::NAN
-        })
-    }
-    fn restore(&self, others: &Others) {
-        drop(others.restore(self.module.clone()));
+        match loss.dims()[0] {
+            1 => (module, if loss.dtype() == V::DTYPE { loss } else { loss.cast(V::DTYPE) }),
+            found => raise(Error::NotOneNumber { found }),
+        }
     }
 }
 
@@ -60,25 +62,19 @@ impl<V: Place, M: Module, L: FnMut(&M) -> Tensor<1>> Objective for StepLoss<'_, 
         usize::MAX
     }
     fn value(&mut self, x: &V, sample: &Sample) -> Evaluation {
-        let others = self.parameters.others(self.module);
-        let value = self.at(x, sample, false, |_, loss| Ok(loss.into_scalar()));
-        self.restore(&others);
-        Evaluation::new(value, V::EPSILON)
+        let (_, loss) = self.at(x, sample, false);
+        Evaluation::new(loss.into_scalar(), V::EPSILON)
     }
     fn value_and_gradient(&mut self, x: &V, sample: &Sample, gradient: &mut V) -> Evaluation {
-        let others = self.parameters.others(self.module);
-        let parameters = self.parameters;
-        let value = self.at(x, sample, true, |module, loss| {
-            if !loss.is_tracked() {
-                return Err(Error::Detached);
-            }
-            let pieces = parameters.gradient(module, &loss.backward())?;
-            Ok(gradient.overwrite(pieces, loss.inner()))
-        });
-        if self.moved || !value.is_finite() {
-            self.restore(&others);
+        let (module, loss) = self.at(x, sample, true);
+        if !loss.is_tracked() {
+            raise(Error::Detached);
         }
-        self.moved |= value.is_finite();
+        let pieces = self.parameters.gradient(&module, &loss.backward()).unwrap_or_else(|mistake| raise(mistake));
+        let value = gradient.overwrite(pieces, loss.inner());
+        if value.is_finite() && self.statistics.is_none() {
+            self.statistics = Some(self.parameters.others(&module));
+        }
         Evaluation::new(value, V::EPSILON)
     }
     fn check_point(&self, x: &V) -> Result<(), strust::Error> {

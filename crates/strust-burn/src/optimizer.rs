@@ -1,9 +1,9 @@
 //! An optimizer in Burn's habit: it takes a module and a closure, and returns the module and the loss.
 
 use crate::{
-    Error, Flat, Parameters, Place, Slot,
+    Error, Flat, Parameters, Place,
     flat::loading_to,
-    objective::StepLoss,
+    objective::{StepLoss, until_mistake},
     parameters::{Others, check_same},
     saved::SavedOptimizer,
 };
@@ -47,14 +47,15 @@ const LARGE: f64 = 1_048_576.0;
 /// ```
 ///
 /// The closure returns the mean loss of one batch. [`Auto`] and `Str` call it twice in a step: for the gradient, and for
-/// the trial, which records no graph. All calls of a step draw the same dropout masks, because the device's generator is seeded before each call.
-/// Batch-norm's running statistics move once.
+/// the trial, which records no graph. All calls of a step draw the same dropout masks, because the device's generator is
+/// seeded before each call. Batch-norm's running statistics move once.
 ///
 /// The module that a step returns is the answer so far. For [`Auto`] this is an average, where no gradient was taken: see
 /// [`averaged`](Self::averaged) for a module with batch-norm. The optimizer keeps the parameters itself, so it overwrites
 /// what is done to them between two steps. Parameters without a gradient stay as they are.
 ///
-/// A clone of a module copies no numbers. Keep one to have the module after an error.
+/// A step that returns an error drops the module and changes nothing else. A clone of a module copies no numbers: keep one
+/// to resume with it. If panics abort, a mistake in the closure ends the program with its message.
 pub struct Optimizer<V = Vec<f32>> {
     method: AnyMethod<V>,
     run: Option<Run<V>>,
@@ -68,7 +69,7 @@ pub struct Optimizer<V = Vec<f32>> {
 type Observer = Box<dyn FnMut(&StepRecord) + Send>;
 
 struct Run<V> {
-    slots: Vec<Slot>,
+    parameters: Parameters,
     state: AnyState<V>,
 }
 
@@ -116,49 +117,65 @@ impl<V: Place> Optimizer<V> {
 
     /// One step on one batch. Returns the module with the answer so far, and the loss where the gradient was taken.
     pub fn step<M: Module>(&mut self, module: M, loss: impl FnMut(&M) -> Tensor<1>) -> Result<(M, f64), Error> {
-        let parameters = Parameters::of(&module)?;
-        let record = self.advance(&parameters, &module, loss)?;
+        let record = until_mistake(|| self.advance(&module, loss))?;
         if let Some(observer) = &mut self.observer {
             observer(&record);
         }
         let value = record.value;
         self.record = Some(record);
-        Ok((self.answer(&parameters, module), value))
+        Ok((self.answer(module)?, value))
     }
 
-    fn advance<M: Module>(
-        &mut self,
-        parameters: &Parameters,
-        module: &M,
-        loss: impl FnMut(&M) -> Tensor<1>,
-    ) -> Result<StepRecord, Error> {
-        let mut f = StepLoss::<V, M, _>::new(parameters, module, loss);
+    /// The parameters of a module, if it fits.
+    fn parameters<M: Module>(&self, module: &M) -> Result<Parameters, Error> {
+        let parameters = Parameters::of(module)?;
+        parameters.check(V::DTYPE)?;
+        self.run.as_ref().map_or(Ok(()), |run| parameters.check_same(&run.parameters))?;
+        Ok(parameters)
+    }
+
+    fn advance<M: Module>(&mut self, module: &M, loss: impl FnMut(&M) -> Tensor<1>) -> Result<StepRecord, Error> {
+        let parameters = self.parameters(module)?;
+        let mut f = StepLoss::<V, M, _>::new(&parameters, module, loss);
         if self.run.is_none() {
-            let start = parameters.vector(module)?;
             let state = match &self.loaded {
-                None => self.method.init(&mut f, start)?,
-                Some(loaded) => resume(&mut self.method, &mut f, parameters, loaded)?,
+                None => self.method.init(&mut f, parameters.vector(module)?)?,
+                Some(saved) => {
+                    let state = self.restored(&parameters, saved)?;
+                    self.method.prepare(&mut f, state.point())?;
+                    state
+                }
             };
-            self.run = Some(Run { slots: parameters.slots().to_vec(), state });
+            self.run = Some(Run { parameters: parameters.clone(), state });
             self.loaded = None;
         }
         let run = self.run.as_mut().expect("it was started");
-        check_same(&run.slots, parameters.slots())?;
         let sample = Sample::new(vec![0], generator(self.seed, run.state.steps()).next_u64());
-        let record = self.method.step(&mut f, &mut run.state, &sample);
-        f.mistake.take().map_or_else(|| Ok(record?), Err)
-    }
-
-    /// The module with the answer so far.
-    fn answer<M: Module>(&self, parameters: &Parameters, module: M) -> M {
-        match &self.run {
-            Some(run) => parameters.put(module, run.state.point(), true),
-            None => module,
+        let record = self.method.step(&mut f, &mut run.state, &sample)?;
+        if let Some(statistics) = f.statistics {
+            drop(statistics.restore(module.clone()));
         }
+        Ok(record)
+    }
+    fn restored(&self, parameters: &Parameters, saved: &SavedOptimizer) -> Result<AnyState<V>, Error> {
+        check_same(&saved.slots, parameters.slots())?;
+        let read = || Method::<&mut dyn Objective<Point = V>>::restore(&self.method, &saved.state);
+        Ok(loading_to(parameters.device(), read)?)
     }
 
-    /// The module with the answer so far, and batch-norm's running statistics computed anew there: the mean, over these
-    /// batches, of the means and variances of each batch. (PyTorch does this with `momentum=None`.)
+    /// The module with the answer so far, which is that of the last step or of a loaded state.
+    pub fn answer<M: Module>(&self, module: M) -> Result<M, Error> {
+        let parameters = self.parameters(&module)?;
+        Ok(match (&self.run, &self.loaded) {
+            (Some(run), _) => parameters.put(module, run.state.point(), true),
+            (None, Some(saved)) => parameters.put(module, self.restored(&parameters, saved)?.point(), true),
+            (None, None) => module,
+        })
+    }
+
+    /// The module with the [answer](Self::answer), and batch-norm's running statistics computed anew there: the mean, over
+    /// these batches, of the means and variances of each batch. (PyTorch does this with `momentum=None`.) Clones of the
+    /// module keep theirs.
     ///
     /// `forward` evaluates the module in training mode. Without batches, and for a module without running statistics, only
     /// the parameters are written.
@@ -168,15 +185,13 @@ impl<V: Place> Optimizer<V> {
         batches: impl IntoIterator<Item = B>,
         mut forward: impl FnMut(&M, &B),
     ) -> Result<M, Error> {
+        // `train` gives it statistics of its own.
+        let module = self.answer(module.train())?;
         let parameters = Parameters::of(&module)?;
-        if let Some(run) = &self.run {
-            check_same(&run.slots, parameters.slots())?;
-            parameters.check(V::DTYPE)?;
-        }
-        let module = self.answer(&parameters, module);
-        let mut batches = batches.into_iter();
         let own = parameters.others(&module);
-        let Some(first) = batches.next().filter(|_| !own.is_empty()) else { return Ok(module) };
+        let mut batches = batches.into_iter();
+        let first = if own.is_empty() { None } else { batches.next() };
+        let Some(first) = first else { return Ok(module) };
         let untracked = module.clone().no_grad();
         let mut pass = |from: &Others, batch: &B| {
             drop(from.restore(module.clone()));
@@ -193,6 +208,9 @@ impl<V: Place> Optimizer<V> {
         let far = pass(&large, &first);
         let mut sums = zero.with(&pass(&zero, &first), |_, near| near);
         let momenta = sums.with(&far, |near, far| 1.0 - (far - near) / LARGE);
+        if !momenta.all(|m| m.clone().greater_elem(0.0).bool_and(m.lower_equal_elem(1.0))) {
+            return Err(Error::NotAnAverage);
+        }
         let mut count = 1.0;
         for batch in batches {
             sums = sums.with(&pass(&zero, &batch), |sum, one| sum + one);
@@ -226,8 +244,9 @@ impl<V: Place> Optimizer<V> {
 
     fn saved(&self) -> Result<SavedOptimizer, Error> {
         match (&self.run, &self.loaded) {
-            (Some(Run { slots, state }), _) => {
-                Ok(SavedOptimizer { state: state.save(), slots: slots.clone(), seed: self.seed, steps: state.steps() })
+            (Some(Run { parameters, state }), _) => {
+                let slots = parameters.slots().to_vec();
+                Ok(SavedOptimizer { state: state.save(), slots, seed: self.seed, steps: state.steps() })
             }
             (None, Some(loaded)) => Ok(loaded.clone()),
             (None, None) => Err(Error::NoState),
@@ -253,16 +272,4 @@ impl<V: Place> Optimizer<V> {
     fn resumed(self, saved: SavedOptimizer) -> Self {
         Self { seed: saved.seed, loaded: Some(saved), run: None, ..self }
     }
-}
-
-fn resume<V: Place, F: Objective<Point = V>>(
-    method: &mut AnyMethod<V>,
-    f: &mut F,
-    parameters: &Parameters,
-    loaded: &SavedOptimizer,
-) -> Result<AnyState<V>, Error> {
-    check_same(&loaded.slots, parameters.slots())?;
-    let state = loading_to(parameters.device(), || Method::<F>::restore(method, &loaded.state))?;
-    method.prepare(f, state.point())?;
-    Ok(state)
 }

@@ -3,7 +3,7 @@
 use crate::{Error, Place};
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId},
-    tensor::{DType, Device, Gradients, Shape, Tensor},
+    tensor::{Bool, DType, Device, Gradients, Shape, Tensor},
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::HashMap, ops::Range};
@@ -55,6 +55,8 @@ pub struct Parameters {
     slots: Vec<Slot>,
     /// The type of each, which only [`Parameters::check`] needs.
     types: Vec<DType>,
+    /// Their names by Burn's ids.
+    ids: HashMap<ParamId, String>,
     device: Device,
     /// Whether the module holds other tensors, such as running statistics.
     others: bool,
@@ -68,8 +70,11 @@ impl Parameters {
         if let Some((name, other)) = list.shared {
             return Err(Error::Shared { name, other });
         }
+        if module.devices().len() > 1 {
+            return Err(Error::Devices);
+        }
         let device = list.device.ok_or(Error::NoParameters)?;
-        Ok(Self { slots: list.slots, types: list.types, device, others: list.others })
+        Ok(Self { slots: list.slots, types: list.types, ids: list.ids, device, others: list.others })
     }
     /// The number of components.
     #[must_use]
@@ -123,6 +128,12 @@ impl Parameters {
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }
+    /// Checks that these are the parameters of the steps before.
+    pub(crate) fn check_same(&self, before: &Self) -> Result<(), Error> {
+        check_same(&before.slots, &self.slots)?;
+        let why = "names and shapes are the same, but Burn's ids, which `clone` and `load_file` keep, are not".into();
+        if before.ids == self.ids { Ok(()) } else { Err(Error::OtherModule { why }) }
+    }
     pub(crate) fn check(&self, expected: DType) -> Result<(), Error> {
         match self.types.iter().position(|found| *found != expected) {
             None => Ok(()),
@@ -157,7 +168,7 @@ impl Parameters {
     }
 }
 
-/// Checks that a module has the parameters of the steps before, by name and shape.
+/// Checks that parameters have the names and shapes of those before.
 pub fn check_same(before: &[Slot], now: &[Slot]) -> Result<(), Error> {
     let describe = |slot: &Slot| format!("`{}` of shape {:?}", slot.name, slot.shape);
     let differ = |why| Err(Error::OtherModule { why });
@@ -178,13 +189,9 @@ impl Others {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// Writes them to the places from which they were taken.
+    /// Writes them to the places from which they were taken, where no update may wait that `others` has not seen.
     pub fn restore<M: Module>(&self, module: M) -> M {
-        if self.is_empty() {
-            return module;
-        }
-        drop(module.valid());
-        module.map(&mut Restore(self))
+        if self.is_empty() { module } else { module.map(&mut Restore(self)) }
     }
     pub fn map(&self, change: impl Fn(&Tensor<1>) -> Tensor<1>) -> Self {
         Self(self.0.iter().map(|(id, tensor)| (*id, change(tensor))).collect())
@@ -197,6 +204,9 @@ impl Others {
     pub fn differing(mut self, before: &Self) -> Self {
         self.0.retain(|id, tensor| !tensor.clone().equal(before.0[id].clone()).all().into_scalar::<bool>());
         self
+    }
+    pub fn all(&self, test: impl Fn(Tensor<1>) -> Tensor<1, Bool>) -> bool {
+        self.0.values().all(|tensor| test(tensor.clone()).all().into_scalar())
     }
 }
 
@@ -293,6 +303,9 @@ impl ModuleMapper for Put<'_> {
         }
         let slot = &self.slots[self.next];
         self.next += 1;
+        if slot.is_empty() {
+            return param;
+        }
         let piece = self.flat.clone().narrow(0, slot.start, slot.len());
         param.map(|tensor| {
             // Layers such as dropout train if their input has autodiff. A tensor without a gradient makes no graph.

@@ -9,7 +9,7 @@ use strust::vector::{Elementwise, Real};
 /// |---|---|---|
 /// | `Vec<f32>`, the default, and `Vec<f64>` | on the host | a CPU; every method and every constraint |
 /// | [`Flat<f32>`](crate::Flat), `Flat<f64>` | on the device of the module | a GPU |
-pub trait Place: Elementwise + Send + 'static {
+pub trait Place: Sealed + Elementwise + Send + 'static {
     /// Burn's name of the component type.
     const DTYPE: DType;
 
@@ -20,6 +20,11 @@ pub trait Place: Elementwise + Send + 'static {
     /// The vector as a tensor on a device, without a graph.
     fn tensor(&self, device: &Device) -> Tensor<1>;
 }
+
+/// No other crate has another place.
+pub trait Sealed {}
+impl<T: Component> Sealed for Vec<T> {}
+impl<T: Component> Sealed for crate::Flat<T> {}
 
 /// A component type that Burn has too.
 pub trait Component: Real + Element + Send {

@@ -17,8 +17,9 @@
 //! let result = training.launch(Learner::new(model, AdamConfig::new().init(), 0.0)); // this Adam makes no step
 //! ```
 //!
-//! `examples/learner.rs` is a complete program. Burn's checkpoints hold the module, but not the state of this optimizer. An
-//! error of a step stops the training, and `result.interrupted` has its text.
+//! `examples/learner.rs` is a complete program. Burn's checkpoints hold the module, but not the state of this optimizer:
+//! keep a clone of the `Arc`, and save [`WithoutRate::optimizer`]. An error of a step stops the training, and
+//! `result.interrupted` has its text.
 
 use crate::{Optimizer, Place};
 use burn::{
@@ -68,6 +69,11 @@ impl<V: Place, L> WithoutRate<V, L> {
         Acceptance { accepted: Arc::clone(&self.accepted), state: NumericMetricState::new() }
     }
 
+    /// The optimizer, for example to save its state after the training. An epoch holds it.
+    pub fn optimizer(&self) -> MutexGuard<'_, Optimizer<V>> {
+        lock(&self.optimizer)
+    }
+
     /// One epoch of steps. An error stops the training.
     fn epoch<M>(
         &self,
@@ -80,7 +86,7 @@ impl<V: Place, L> WithoutRate<V, L> {
         M: LearnerModel,
         L: Fn(&M, &<M as TrainStep>::Input) -> (Tensor<1>, <M as TrainStep>::Output),
     {
-        let mut optimizer = lock(&self.optimizer);
+        let mut optimizer = self.optimizer();
         let mut batches = batches.iter();
         let mut iteration = 0;
         while let Some(batch) = batches.next() {
@@ -173,21 +179,15 @@ where
 }
 
 impl<V: Place, L> WithoutRate<V, L> {
-    /// A copy of the module with statistics that belong to its parameters.
+    /// A copy of the module with statistics that belong to its parameters, also after a stop.
     fn answer<M>(&self, model: &M, batches: &TrainLoader<M>, interrupter: &Interrupter) -> M
     where
         M: LearnerModel,
         L: Fn(&M, &<M as TrainStep>::Input) -> (Tensor<1>, <M as TrainStep>::Output),
     {
-        let optimizer = lock(&self.optimizer);
-        // Clones share running statistics, and the next step needs its own.
-        let copy = model.valid().train();
-        let batches = batches.iter().map_while(|batch| {
-            let batch = batch.map_err(|error| interrupter.fail(error));
-            batch.ok().filter(|_| !interrupter.should_stop())
-        });
-        let answer = optimizer.averaged(copy, batches, |model, batch| drop((self.loss)(model, batch)));
-        answer.unwrap_or_else(|error| {
+        let batches = batches.iter().map_while(|batch| batch.map_err(|error| interrupter.fail(error)).ok());
+        let loss = |model: &M, batch: &_| drop((self.loss)(model, batch));
+        self.optimizer().averaged(model.clone(), batches, loss).unwrap_or_else(|error| {
             interrupter.stop(Some(&error.to_string()));
             model.clone()
         })
@@ -207,10 +207,7 @@ fn validate<M: LearnerModel>(
     let mut batches = batches.iter();
     let mut iteration = 0;
     while let Some(batch) = batches.next() {
-        let batch = match batch {
-            Ok(batch) => batch,
-            Err(error) => return interrupter.fail(error),
-        };
+        let Ok(batch) = batch.map_err(|error| interrupter.fail(error)) else { return };
         iteration += 1;
         let item = TrainingItem::new(InferenceStep::step(model, batch), batches.progress(), Some(iteration), None);
         interrupter.fail_on_error(processor.process_valid(LearnerEvent::ProcessedItem(item)));

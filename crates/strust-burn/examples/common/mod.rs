@@ -80,9 +80,6 @@ impl Data {
             count,
         }
     }
-    pub fn len(&self) -> usize {
-        self.count
-    }
     fn rows(&self, rows: &[usize]) -> (Tensor<2>, Tensor<1, Int>) {
         let rows: Vec<i32> = rows.iter().map(|&row| row as i32).collect();
         let rows = Tensor::<1, Int>::from_data(&*rows, &self.pixels.device());

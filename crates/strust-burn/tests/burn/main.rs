@@ -4,4 +4,6 @@ mod constraints;
 mod models;
 mod resume;
 mod same_steps;
+#[cfg(feature = "train")]
+mod train_loop;
 mod wrong_use;

@@ -1,7 +1,7 @@
 //! Layers that draw numbers or keep statistics, frozen parameters, groups.
 
 use burn::{
-    module::{Module, Param, ParamGroup},
+    module::{Module, Param, ParamGroup, RunningState},
     nn::{BatchNorm, BatchNormConfig, Dropout, DropoutConfig, Linear, LinearConfig},
     tensor::{DType, Device, Distribution, Tensor},
 };
@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use strust::{methods::StrNewton, prelude::*};
-use strust_burn::{Optimizer, Parameters};
+use strust_burn::{Error, Optimizer, Parameters};
 
 /// Burn has one generator for all threads, and a step seeds it.
 static GENERATOR: Mutex<()> = Mutex::new(());
@@ -54,12 +54,12 @@ impl Net {
         let error = self.output.forward(self.dropout.forward(hidden)) - input.clone().sum_dim(1);
         error.square().mean()
     }
-    fn mean(&self) -> Vec<f32> {
+    pub fn mean(&self) -> Vec<f32> {
         numbers(self.valid().norm.running_mean.value())
     }
 }
 
-fn near(a: &[f32], b: &[f32]) -> bool {
+pub fn near(a: &[f32], b: &[f32]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-6 * b.abs().max(1.0))
 }
 
@@ -83,6 +83,20 @@ fn both_evaluations_of_a_step_draw_the_same_mask_and_the_next_step_another_one()
         assert!(step[0].contains(&0.0) && step[0].iter().any(|&kept| kept > 1.0), "a mask of training");
     }
     assert!(masks[0] != masks[2] && masks[2] != masks[4]);
+}
+
+#[test]
+fn a_trial_records_no_graph() {
+    let (device, _alone) = device();
+    let (net, input) = (Net::new(&device), random([8, 4], &device));
+    let mut tracked = Vec::new();
+    let loss = |net: &Net| {
+        let loss = net.loss(&input);
+        tracked.push(loss.is_tracked());
+        loss
+    };
+    Optimizer::auto().step(net, loss).unwrap();
+    assert_eq!(tracked, [true, false]);
 }
 
 #[test]
@@ -124,8 +138,11 @@ fn steps_keep_gradient_checkpointing() {
     for _ in 0..3 {
         (net, _) = Optimizer::auto().step(net, |net| net.loss(&input)).unwrap();
     }
-    let own = net.hidden.weight.val().gradient_checkpointing_strategy();
-    assert_eq!(own, device.gradient_checkpointing_strategy());
+    let answer = Optimizer::auto().averaged(net.clone(), [&input], |net, input| drop(net.loss(input))).unwrap();
+    for net in [net, answer] {
+        let own = net.hidden.weight.val().gradient_checkpointing_strategy();
+        assert_eq!(own, device.gradient_checkpointing_strategy());
+    }
 }
 
 #[test]
@@ -153,6 +170,42 @@ fn an_average_gets_the_mean_of_the_statistics_of_its_batches() {
     assert!(near(&answer.mean(), &expected), "{:?} and not {expected:?}", answer.mean());
     let after = Parameters::of(&answer).unwrap().vector::<Vec<f32>, _>(&answer).unwrap();
     assert_eq!(before, after, "the parameters stay");
+}
+
+#[test]
+fn an_average_leaves_the_statistics_of_clones() {
+    let (device, _alone) = device();
+    let (net, input) = (Net::new(&device), random([32, 4], &device));
+    let mut optimizer = Optimizer::auto();
+    let (net, _) = optimizer.step(net, |net| net.loss(&input)).unwrap();
+    let before = net.mean();
+    let answer = optimizer.averaged(net.clone(), [&input], |net, input| drop(net.loss(input))).unwrap();
+    assert_eq!(net.mean(), before);
+    assert!(!near(&answer.mean(), &before));
+}
+
+#[test]
+fn an_average_without_statistics_takes_no_batch() {
+    let (device, _alone) = device();
+    let batches = std::iter::from_fn(|| -> Option<()> { panic!("a batch was taken") });
+    Optimizer::auto().averaged(Number::new(1.0, &device), batches, |_, ()| ()).unwrap();
+}
+
+/// Counts its evaluations.
+#[derive(Module, Debug)]
+struct Counter {
+    number: Number,
+    count: RunningState<Tensor<1>>,
+}
+
+#[test]
+fn a_statistic_that_is_not_a_moving_average_is_refused() {
+    let (device, _alone) = device();
+    let counter = Counter { number: Number::new(1.0, &device), count: RunningState::new(Tensor::zeros([1], &device)) };
+    let count = |counter: &Counter| counter.count.update(counter.count.value_sync() + 1.0);
+    let error = Optimizer::auto().averaged(counter.clone(), [()], |counter, ()| count(counter)).unwrap_err();
+    assert!(matches!(error, Error::NotAnAverage), "{error}");
+    assert_eq!(numbers(counter.count.value_sync()), [0.0]);
 }
 
 #[test]
@@ -218,6 +271,30 @@ impl Number {
     pub fn new(x: f32, device: &Device) -> Self {
         Self { x: Param::from_tensor(Tensor::from_floats([x], device)) }
     }
+}
+
+#[derive(Module, Debug)]
+struct WithEmpty {
+    before: Number,
+    empty: Param<Tensor<2>>,
+    after: Number,
+}
+
+#[test]
+fn a_parameter_without_components_stays_between_the_others() {
+    let (device, _alone) = device();
+    let empty = || Param::from_tensor(Tensor::zeros([0, 3], &device));
+    let mut module = WithEmpty { before: Number::new(1.0, &device), empty: empty(), after: Number::new(2.0, &device) };
+    let mut optimizer = Optimizer::auto();
+    for _ in 0..100 {
+        let loss = |module: &WithEmpty| {
+            module.before.x.val().square() + (module.after.x.val() - 1.0).square() + module.empty.val().sum()
+        };
+        (module, _) = optimizer.step(module, loss).unwrap();
+    }
+    assert_eq!(module.empty.dims(), [0, 3]);
+    let [before, after] = [module.before, module.after].map(|number| numbers(number.x.val())[0]);
+    assert!(before.abs() < 1e-3 && (after - 1.0).abs() < 1e-3, "{before} and {after}");
 }
 
 #[test]

@@ -51,6 +51,20 @@ fn a_module_of_another_precision() {
     assert!(found.starts_with("parameter `x` is F64, but the method's vectors are F32"), "{found}");
 }
 
+#[test]
+fn a_module_of_another_precision_than_the_loaded_state() {
+    let (device, _alone) = device();
+    let mut optimizer = Optimizer::auto();
+    optimizer.step(Number::new(1.0, &device), |number| number.x.val().square()).unwrap();
+    let x = Tensor::<1>::from_data([1.0_f64], (&device, DType::F64));
+    let wide = Number { x: Param::from_tensor(x) };
+    let mut resumed = Optimizer::auto().from_bytes(optimizer.to_bytes().unwrap()).unwrap();
+    let found = resumed.step(wide.clone(), |number| number.x.val().square()).unwrap_err();
+    assert!(matches!(&found, Error::Kind { expected, .. } if expected == "F32"), "{found}");
+    let found = resumed.answer(wide).unwrap_err();
+    assert!(matches!(&found, Error::Kind { .. }), "{found}");
+}
+
 #[derive(Module, Debug)]
 struct Twice {
     a: Linear,
@@ -86,4 +100,25 @@ fn a_module_that_changed_between_steps() {
     // The run continues with its own module, also with a batch of another size.
     let (layer, _) = optimizer.step(layer, loss).unwrap();
     optimizer.step(layer, |layer| layer.forward(random([7, 2], &device)).mean()).unwrap();
+}
+
+#[test]
+fn another_module_of_the_same_shapes_is_refused_but_a_copy_is_not() {
+    let (device, _alone) = device();
+    let input = random([16, 4], &device);
+    let loss = |net: &Net| net.loss(&input);
+    let mut optimizer = Optimizer::auto();
+    let (first, _) = optimizer.step(Net::new(&device), loss).unwrap();
+    let second = Net::new(&device);
+    let found = optimizer.step(second.clone(), loss).unwrap_err();
+    assert!(found.to_string().contains("but Burn's ids, which `clone` and `load_file` keep, are not"), "{found}");
+    let found = optimizer.answer(second.clone()).unwrap_err();
+    assert!(matches!(found, Error::OtherModule { .. }), "{found}");
+    optimizer.step(second.clone().load_record(first.into_record()), loss).unwrap();
+
+    // A loaded state belongs to the module of the next step.
+    let mut resumed = Optimizer::auto().from_bytes(optimizer.to_bytes().unwrap()).unwrap();
+    resumed.step(second, loss).unwrap();
+    let found = resumed.step(Net::new(&device), loss).unwrap_err();
+    assert!(matches!(found, Error::OtherModule { .. }), "{found}");
 }
