@@ -127,7 +127,11 @@ pub fn set_end<T: Scalar>(
     result.set_item("x", end.state.point().to_numpy(result.py())?)?;
     // The steps keep smooth rows. The true rates, of counts, may still be outside.
     let outside = end.violation();
-    let why = if outside > OUTSIDE { format!(", but a row is outside of its bounds by {outside:.1e}") } else { String::new() };
+    let why = if outside > OUTSIDE {
+        format!(", but a row is outside of its bounds by {outside:.1e}")
+    } else {
+        String::new()
+    };
     result.set_item("reason", reason.code())?;
     result.set_item("message", format!("{reason} (on all terms){why}"))?;
     result.set_item("converged", reason.converged() && outside <= OUTSIDE)?;

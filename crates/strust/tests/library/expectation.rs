@@ -252,9 +252,8 @@ fn scales_of_f_of_a_row_and_of_x_change_no_bit() {
     let run = |of_f: f64, of_rows: [f64; 3], of_x: f64| {
         let mut f = Scaled::new(data.loss(of_x), of_f);
         let all = Members::all(data.len());
-        let gap = |k: usize, of: f64| {
-            MeanRow::weighted(of, &data.group(k)).plus(-of, &all).between(-0.02 * of, 0.02 * of)
-        };
+        let gap =
+            |k: usize, of: f64| MeanRow::weighted(of, &data.group(k)).plus(-of, &all).between(-0.02 * of, 0.02 * of);
         let mean = MeanRow::weighted(of_rows[2], &all).equal_to(0.4 * of_rows[2]);
         let rows = vec![gap(0, of_rows[0]), gap(1, of_rows[1]), mean];
         let mut method = InExpectation::new(Expectation::new(data.score(of_x, 1.0), rows).unwrap());

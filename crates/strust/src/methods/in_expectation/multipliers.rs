@@ -4,10 +4,7 @@ use crate::{
     expectation::IndexedRow,
     vector::{Elementwise, Vector},
 };
-use faer::{
-    Mat, Side,
-    linalg::solvers::DenseSolveCore,
-};
+use faer::{Mat, Side, linalg::solvers::DenseSolveCore};
 
 // These are not settings. docs/how/expectation.md has the reasons.
 /// Means are over about the last quarter of the values: 1 over this.
