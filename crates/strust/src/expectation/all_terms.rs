@@ -67,13 +67,13 @@ impl Stratum {
 }
 
 /// A group as the sum of its strata.
-struct Mean<'a> {
+struct GroupMean<'a> {
     group: &'a Members,
     terms: f64,
     mean: f64,
 }
 
-impl<'a> Mean<'a> {
+impl<'a> GroupMean<'a> {
     fn new(group: &'a Members, strata: &[Stratum]) -> Self {
         let own = || strata.iter().filter(|stratum| group.contains(stratum.first));
         let terms = own().map(|stratum| stratum.terms).sum::<f64>();
@@ -82,17 +82,17 @@ impl<'a> Mean<'a> {
 }
 
 impl IndexedRow {
-    fn value(&self, means: &[Mean<'_>]) -> f64 {
+    fn value(&self, means: &[GroupMean<'_>]) -> f64 {
         self.weights.iter().map(|&(group, weight)| weight * means[group].mean).sum()
     }
 
     /// Σᵢ (Σⱼ wⱼ·(sᵢ − mean of group j)/√(nⱼ(nⱼ − 1)) over the groups of term i)²: how a term that is drawn again moves the
     /// means of all its groups. For disjoint groups it is Σⱼ wⱼ²·(variance in group j)/nⱼ.
-    fn variance(&self, means: &[Mean<'_>], strata: &[Stratum]) -> f64 {
+    fn variance(&self, means: &[GroupMean<'_>], strata: &[Stratum]) -> f64 {
         let of_stratum = |stratum: &Stratum| {
             let (mut slope, mut moved) = (0.0, 0.0);
             for &(group, weight) in &self.weights {
-                let Mean { group, terms, mean } = means[group];
+                let GroupMean { group, terms, mean } = means[group];
                 if group.contains(stratum.first) {
                     let weight = weight / (terms * (terms - 1.0)).sqrt();
                     slope += weight;
@@ -119,7 +119,7 @@ impl<S: Objective, T: Objective<Point = S::Point>> Expectation<S, T> {
         let rates: Option<Vec<Stratum>> =
             rate.as_mut().map(|rate| members.iter().map(|members| Stratum::new(rate, x, members, part)).collect());
         let strata = rates.as_ref().unwrap_or(&smooth);
-        let means = |strata| groups.iter().map(|group| Mean::new(group, strata)).collect::<Vec<_>>();
+        let means = |strata| groups.iter().map(|group| GroupMean::new(group, strata)).collect::<Vec<_>>();
         let (smooth, means) = (means(&smooth), means(strata));
         let measured = |row: &IndexedRow| MeasuredRow {
             value: row.value(&means),
