@@ -74,7 +74,7 @@ fn a_rate_that_misses_its_bound_by_a_row_is_named() {
     let folder = Folder::new();
     let row = |i: usize| {
         let x = i * 7 % 100;
-        let y = if (x >= 50) != (i % 10 == 3) { "yes" } else { "no" };
+        let y = if (x >= 50) == (i % 10 == 3) { "no" } else { "yes" };
         format!("{x},0,{},{y}\n", ["p", "q"][i % 2])
     };
     // Half of p and q are positive. Both rows of r have the same inputs, so its rate is 0 or 1.
