@@ -28,7 +28,8 @@ pub struct StepLoss<'a, V, M, L> {
 
 /// Ends a step. Without unwinding it ends the program.
 fn raise(mistake: Error) -> ! {
-    assert!(cfg!(panic = "unwind"), "{mistake}");
+    #[cfg(not(panic = "unwind"))]
+    eprintln!("{mistake}");
     resume_unwind(Box::new(mistake))
 }
 

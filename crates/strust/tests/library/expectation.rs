@@ -528,7 +528,8 @@ fn the_standard_error_of_overlapping_groups_is_the_deviation_over_draws_of_the_p
         let score = |i: usize, _: &Vec<f64>, _: &mut Vec<f64>| scores[i] + 1.5 * places[i].signum();
         constraint_from_terms(N, score, vec![given]).unwrap().measure(&vec![0.0])[0]
     };
-    let rows: [(&str, &dyn Fn(&[Members]) -> MeanRow); 5] = [
+    type Build<'a> = &'a dyn Fn(&[Members]) -> MeanRow;
+    let rows: [(&str, Build<'_>); 5] = [
         ("a group minus all", &|group| MeanRow::difference(&group[0], &group[1])),
         ("a copy of a group again", &|group| MeanRow::mean(&group[0]).plus(1.0, &group[0])),
         ("the same terms again", &|group| MeanRow::mean(&group[0]).plus(1.0, &group[2])),
