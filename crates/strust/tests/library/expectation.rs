@@ -514,6 +514,9 @@ fn the_standard_error_covers_the_mean_of_the_population() {
     }
 }
 
+/// Makes a row of groups.
+type Build<'a> = &'a dyn Fn(&[Members]) -> MeanRow;
+
 /// The standard deviation of the row over 2000 draws of the population, where the mean of the scores and the share of
 /// each group are random.
 #[test]
@@ -528,7 +531,6 @@ fn the_standard_error_of_overlapping_groups_is_the_deviation_over_draws_of_the_p
         let score = |i: usize, _: &Vec<f64>, _: &mut Vec<f64>| scores[i] + 1.5 * places[i].signum();
         constraint_from_terms(N, score, vec![given]).unwrap().measure(&vec![0.0])[0]
     };
-    type Build<'a> = &'a dyn Fn(&[Members]) -> MeanRow;
     let rows: [(&str, Build<'_>); 5] = [
         ("a group minus all", &|group| MeanRow::difference(&group[0], &group[1])),
         ("a copy of a group again", &|group| MeanRow::mean(&group[0]).plus(1.0, &group[0])),
