@@ -1,6 +1,6 @@
 //! A one-dimensional tensor as a vector of the library.
 
-use crate::place::{Component, Place};
+use crate::place::{Component, Place, Sealed};
 use burn::tensor::{DType, Device, Tensor};
 use std::{cell::RefCell, fmt, marker::PhantomData, panic};
 use strust::{
@@ -149,6 +149,8 @@ impl<T: Component> Elementwise for Flat<T> {
         self.wide().abs().sum().into_scalar()
     }
 }
+
+impl<T: Component> Sealed for Flat<T> {}
 
 impl<T: Component> Place for Flat<T> {
     const DTYPE: DType = T::KIND;

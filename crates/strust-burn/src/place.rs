@@ -24,7 +24,6 @@ pub trait Place: Sealed + Elementwise + Send + 'static {
 /// No other crate has another place.
 pub trait Sealed {}
 impl<T: Component> Sealed for Vec<T> {}
-impl<T: Component> Sealed for crate::Flat<T> {}
 
 /// A component type that Burn has too.
 pub trait Component: Real + Element + Send {

