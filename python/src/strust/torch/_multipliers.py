@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
+
+from ._operations import numbers
 
 INTEGRAL = 0.25
 """The integral's share of the gain, in multiples of ρ: with it, the loop is critically damped."""
@@ -86,7 +88,7 @@ class Row:
         return max(product.mean, self.square.mean * error(product.count))
 
     def pull(self, value: float) -> None:
-        """Pulls x towards the row where the loss does not pull at all, so that it shows neither a metric nor a scale."""
+        """Pulls x towards the row where the loss does not pull at all, and so shows neither a metric nor a scale."""
         self.value = value
         self.next = float(value > self.upper) - float(value < self.lower)
 
@@ -241,9 +243,8 @@ class Multipliers:
             for b, j in enumerate(rows):
                 if a != b:
                     matrix[a, b] = max(-1.0, min(0.5 * (cosine(i, j) + cosine(j, i)), 1.0)) / (1.0 + ridge)
-        factor, failed = torch.linalg.cholesky_ex(matrix)
+        factor, failed = cast("tuple[torch.Tensor, torch.Tensor]", torch.linalg.cholesky_ex(matrix))
         most = 1.0 + 1.0 / ridge
         if failed:
             return [most] * len(rows)
-        found: list[float] = torch.cholesky_inverse(factor).diagonal().tolist()
-        return [max(1.0, min(value, most)) for value in found]
+        return [max(1.0, min(value, most)) for value in numbers(torch.cholesky_inverse(factor).diagonal())]
